@@ -33,7 +33,7 @@ use crate::holds::Holds;
 use crate::layout::Layout;
 use crate::listener::{ListenerQueue, Sealed, live};
 use crate::spine::{MergeEffort, Spine};
-use crate::state::{Dormancy, Readership, State};
+use crate::state::{ArrangementState, Dormancy, Readership};
 
 /// Fewer rows are always held: sorting them while a reader waits takes a tenth of a millisecond.
 const HELD_ROWS_MIN: usize = 1 << 10;
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     /// Times are complete before this one. Complete updates from the spine's `upper` on are held.
     upper: Rc<Cell<Time>>,
     /// Where the updates are kept.
-    state: State,
+    state: ArrangementState,
     /// From which times on the readers read.
     pub holds: Holds,
     /// Where new runs go.
@@ -84,7 +84,11 @@ impl Shared {
             spine: Spine::new(Arc::clone(layout), effort),
             builder: Builder::new(Arc::clone(layout)),
             upper: beside.map_or_else(|| Rc::new(Cell::new(Time::MIN)), |other| Rc::clone(&other.upper)),
-            state: if beside.is_some() { State::Quiet } else { State::Sorted(Readership::Unread) },
+            state: if beside.is_some() {
+                ArrangementState::Quiet
+            } else {
+                ArrangementState::Sorted(Readership::Unread)
+            },
             holds: Holds::default(),
             listeners: Vec::new(),
             followers: Vec::new(),
@@ -94,13 +98,13 @@ impl Shared {
 
     /// Moves to another state, and asserts that the table of `state` allows the transition and that
     /// updates are where the new state says.
-    fn enter(&mut self, next: State) {
+    fn enter(&mut self, next: ArrangementState) {
         next.assert_follows(&self.state);
         match &next {
-            State::Quiet => unreachable!("no arrangement becomes quiet"),
-            State::Sorted(_) => assert!(!self.has_held(), "a sorted arrangement holds no complete update"),
-            State::Held(_) => assert!(self.has_held(), "a held arrangement holds some complete update"),
-            State::Dormant(_) => {
+            ArrangementState::Quiet => unreachable!("no arrangement becomes quiet"),
+            ArrangementState::Sorted(_) => assert!(!self.has_held(), "a sorted arrangement holds no complete update"),
+            ArrangementState::Held(_) => assert!(self.has_held(), "a held arrangement holds some complete update"),
+            ArrangementState::Dormant(_) => {
                 assert!(
                     self.origin.is_some() && self.spine.rows() == 0,
                     "a dormant arrangement's rows are with its origin"
@@ -121,15 +125,15 @@ impl Shared {
         let is_later = !self.is_quiet() && upper > self.upper();
         if is_later {
             self.upper.set(upper);
-            if matches!(self.state, State::Sorted(_)) && self.has_held() {
-                self.enter(State::Held(self.state.readership()));
+            if matches!(self.state, ArrangementState::Sorted(_)) && self.has_held() {
+                self.enter(ArrangementState::Held(self.state.readership()));
             }
         }
         is_later
     }
 
     fn is_quiet(&self) -> bool {
-        matches!(self.state, State::Quiet)
+        matches!(self.state, ArrangementState::Quiet)
     }
 
     fn is_dormant(&self) -> bool {
@@ -152,7 +156,7 @@ impl Shared {
         self.spine.advance(upper);
         live(&mut self.listeners).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
         live(&mut self.followers).iter().for_each(|queue| queue.borrow_mut().own_upper(upper));
-        self.enter(State::Sorted(Readership::Unread));
+        self.enter(ArrangementState::Sorted(Readership::Unread));
     }
 
     pub fn set_origin(&mut self, origin: Rc<dyn Origin>, recalled_rows_max: usize) {
@@ -206,7 +210,7 @@ impl Shared {
                 return;
             }
             self.seal(true);
-            self.enter(State::Sorted(Readership::Unread));
+            self.enter(ArrangementState::Sorted(Readership::Unread));
         }
     }
 
@@ -219,7 +223,7 @@ impl Shared {
     /// Notes that a reader asked, if `brought` says that its question sorted updates.
     fn note_read(&mut self, brought: bool) {
         if brought {
-            self.enter(State::Sorted(Readership::Read));
+            self.enter(ArrangementState::Sorted(Readership::Read));
         }
     }
 
@@ -266,8 +270,8 @@ impl Shared {
         let since = if compact { self.spine.since() } else { Time::MIN };
         let run = Arc::new(self.builder.seal(self.spine.upper(), self.upper(), since));
         self.spine.insert(Arc::clone(&run));
-        if let State::Held(readership) = self.state {
-            self.enter(State::Sorted(readership));
+        if let ArrangementState::Held(readership) = self.state {
+            self.enter(ArrangementState::Sorted(readership));
         }
         Some(Sealed { lower: run.lower(), upper: run.upper(), run })
     }
@@ -287,7 +291,7 @@ impl Shared {
         self.spine.set_since(since);
         self.spine.forget();
         self.builder.forget_until(since);
-        self.enter(State::Dormant(Dormancy { since, n_stuck: 0, is_empty }));
+        self.enter(ArrangementState::Dormant(Dormancy { since, n_stuck: 0, is_empty }));
         true
     }
 
@@ -311,10 +315,10 @@ impl Shared {
             // The origin has these updates too: batches up to `slowest` are part of any later
             // recall.
             self.builder.forget_until(slowest);
-            return self.enter(State::Dormant(Dormancy { since: slowest, n_stuck: 0, is_empty: false }));
+            return self.enter(ArrangementState::Dormant(Dormancy { since: slowest, n_stuck: 0, is_empty: false }));
         }
         let n_stuck = dormancy.n_stuck + 1;
-        self.enter(State::Dormant(Dormancy { n_stuck, ..dormancy }));
+        self.enter(ArrangementState::Dormant(Dormancy { n_stuck, ..dormancy }));
         if n_stuck > STUCK_MAX && rows + HELD_BATCHES_MIN * parts > HELD_ROWS_MAX {
             self.wake();
         }
@@ -362,7 +366,7 @@ impl Shared {
             }
         }
         self.seal(true);
-        self.enter(State::Sorted(Readership::Unread));
+        self.enter(ArrangementState::Sorted(Readership::Unread));
         true
     }
 }

@@ -29,7 +29,7 @@ use anabranch_batch::Time;
 
 /// Where the updates of an arrangement are kept.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum ArrangementState {
     /// Nothing was written. `upper` is that of the arrangement beside.
     Quiet,
     /// All complete updates are in runs.
@@ -60,16 +60,16 @@ pub(crate) struct Dormancy {
     pub is_empty: bool,
 }
 
-impl State {
+impl ArrangementState {
     /// Whether a reader asked since updates last were too much.
     pub fn is_read(&self) -> bool {
-        matches!(self, State::Sorted(Readership::Read) | State::Held(Readership::Read))
+        matches!(self, ArrangementState::Sorted(Readership::Read) | ArrangementState::Held(Readership::Read))
     }
 
     /// What is known about updates with their origin; `None` in other states.
     pub fn dormancy(&self) -> Option<&Dormancy> {
         match self {
-            State::Dormant(dormancy) => Some(dormancy),
+            ArrangementState::Dormant(dormancy) => Some(dormancy),
             _ => None,
         }
     }
@@ -77,21 +77,21 @@ impl State {
     /// The readership that sorted and held updates keep while one becomes the other.
     pub fn readership(&self) -> Readership {
         match self {
-            State::Sorted(readership) | State::Held(readership) => *readership,
-            State::Quiet | State::Dormant(_) => Readership::Unread,
+            ArrangementState::Sorted(readership) | ArrangementState::Held(readership) => *readership,
+            ArrangementState::Quiet | ArrangementState::Dormant(_) => Readership::Unread,
         }
     }
 
     /// Asserts that this state may come after `before`: the table of the module's page.
-    pub fn assert_follows(&self, before: &State) {
+    pub fn assert_follows(&self, before: &ArrangementState) {
         let is_legal = match (before, self) {
-            (State::Quiet, State::Sorted(Readership::Unread)) => true,
-            (State::Sorted(_), State::Sorted(_) | State::Held(_)) => true,
-            (State::Held(_), State::Sorted(_)) => true,
+            (ArrangementState::Quiet, ArrangementState::Sorted(Readership::Unread)) => true,
+            (ArrangementState::Sorted(_), ArrangementState::Sorted(_) | ArrangementState::Held(_)) => true,
+            (ArrangementState::Held(_), ArrangementState::Sorted(_)) => true,
             // A reader that asked lately would wake the arrangement at once.
-            (State::Held(Readership::Unread), State::Dormant(_)) => true,
-            (State::Dormant(before), State::Dormant(after)) => before.since <= after.since,
-            (State::Dormant(_), State::Sorted(_)) => true,
+            (ArrangementState::Held(Readership::Unread), ArrangementState::Dormant(_)) => true,
+            (ArrangementState::Dormant(before), ArrangementState::Dormant(after)) => before.since <= after.since,
+            (ArrangementState::Dormant(_), ArrangementState::Sorted(_)) => true,
             _ => false,
         };
         assert!(is_legal, "an arrangement does not go from {before:?} to {self:?}");
@@ -102,19 +102,19 @@ impl State {
 mod tests {
     use super::*;
 
-    const ASLEEP: State = State::Dormant(Dormancy { since: 5, n_stuck: 0, is_empty: false });
+    const ASLEEP: ArrangementState = ArrangementState::Dormant(Dormancy { since: 5, n_stuck: 0, is_empty: false });
 
     #[test]
     fn an_unread_arrangement_falls_asleep_and_wakes_sorted() {
         let states = [
-            State::Quiet,
-            State::Sorted(Readership::Unread),
-            State::Held(Readership::Unread),
+            ArrangementState::Quiet,
+            ArrangementState::Sorted(Readership::Unread),
+            ArrangementState::Held(Readership::Unread),
             ASLEEP,
-            State::Dormant(Dormancy { since: 6, n_stuck: 3, is_empty: false }),
-            State::Sorted(Readership::Read),
-            State::Held(Readership::Read),
-            State::Sorted(Readership::Unread),
+            ArrangementState::Dormant(Dormancy { since: 6, n_stuck: 3, is_empty: false }),
+            ArrangementState::Sorted(Readership::Read),
+            ArrangementState::Held(Readership::Read),
+            ArrangementState::Sorted(Readership::Unread),
         ];
         states.windows(2).for_each(|pair| pair[1].assert_follows(&pair[0]));
     }
@@ -122,6 +122,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "does not go from")]
     fn a_read_arrangement_does_not_fall_asleep() {
-        ASLEEP.assert_follows(&State::Held(Readership::Read));
+        ASLEEP.assert_follows(&ArrangementState::Held(Readership::Read));
     }
 }

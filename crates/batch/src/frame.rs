@@ -12,7 +12,7 @@
 
 /// One end of a frame, as seen from a row. Both ends belong to the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bound {
+pub enum FrameBound {
     /// The first row of the partition.
     First,
     /// So many rows on, or back.
@@ -42,11 +42,11 @@ pub enum Exclude {
 
 /// Which rows of its partition a row looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct WindowFrame {
     /// The first row.
-    pub start: Bound,
+    pub start: FrameBound,
     /// The last row.
-    pub end: Bound,
+    pub end: FrameBound,
     /// Rows between them that are left out.
     pub exclude: Exclude,
 }

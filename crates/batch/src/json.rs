@@ -20,7 +20,7 @@ const DIGITS_MAX: usize = 131_072;
 /// assert!(!json::is_document("{a: 1}"));
 /// ```
 pub fn is_document(text: &str) -> bool {
-    let mut reader = Reader { text: text.as_bytes(), at: 0, depth: 0 };
+    let mut reader = JsonReader { text: text.as_bytes(), at: 0, depth: 0 };
     reader.document(&mut Checked).is_some()
 }
 
@@ -32,7 +32,7 @@ pub fn is_document(text: &str) -> bool {
 /// assert_eq!(json::normal(r#"{"bb":1.50, "a" : [1e2],"bb":2}"#).as_deref(), Some(r#"{"a": [100], "bb": 2}"#));
 /// ```
 pub fn normal(text: &str) -> Option<String> {
-    let mut reader = Reader { text: text.as_bytes(), at: 0, depth: 0 };
+    let mut reader = JsonReader { text: text.as_bytes(), at: 0, depth: 0 };
     reader.document(&mut Normal)
 }
 
@@ -154,13 +154,13 @@ fn plain_number(text: &str) -> Option<String> {
     Some(if back.is_empty() { format!("{sign}{front}") } else { format!("{sign}{front}.{back}") })
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     text: &'t [u8],
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn document<M: Make>(&mut self, make: &mut M) -> Option<M::Value> {
         let value = self.value(make)?;
         self.skip();

@@ -6,7 +6,7 @@
 //! letters in 10, so a row of four columns takes some 30 ns: 30 M rows a CPU second, less what the
 //! table does with them.
 
-use anabranch_engine::appender::Value;
+use anabranch_engine::appender::AppendedValue;
 use anabranch_engine::{Options as SessionOptions, Session};
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -105,7 +105,7 @@ fn append_mixed(session: &mut Session, rows: i64) -> Outcome {
         for id in 0..rows {
             appender.append(id.wrapping_mul(7919))?;
             appender.append(id as f64 * 0.25)?;
-            appender.append(Value::Timestamp(1_700_000_000_000_000 + id))?;
+            appender.append(AppendedValue::Timestamp(1_700_000_000_000_000 + id))?;
             appender.append(symbols[id as usize % symbols.len()])?;
             appender.end_row()?;
         }

@@ -15,7 +15,7 @@
 use std::time::{Duration, Instant};
 
 use anabranch_linear_road::generator::Traffic;
-use anabranch_linear_road::program::Keep;
+use anabranch_linear_road::program::KeptRows;
 use anabranch_linear_road::random::Random;
 use anabranch_linear_road::reference::Reference;
 use anabranch_linear_road::response::{Lag, Responses};
@@ -88,7 +88,7 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
     let driver_ns = driver_alone(options, expressways);
     let traffic = traffic(options, expressways);
     let history = traffic.history();
-    let keep = if options.by_expressway { Keep::ByExpressway } else { Keep::ByVehicle };
+    let keep = if options.by_expressway { KeptRows::ByExpressway } else { KeptRows::ByVehicle };
     let setup = Setup { keep, ..Setup::new(expressways, options.shards) };
     let fail = |error: anabranch_engine::Error| error.to_string();
     let mut system = System::start(setup, &history).map_err(fail)?;

@@ -146,7 +146,7 @@ pub(crate) struct LinearRoad {
     pub output: Option<PathBuf>,
     /// Columns of the answers: official (2004) or retail (2016)
     #[arg(long, value_name = "FORM", default_value = "official")]
-    pub form: anabranch_linear_road::answer::Form,
+    pub form: anabranch_linear_road::answer::AnswerForm,
 }
 
 /// How fast seconds of traffic follow each other.
@@ -168,7 +168,7 @@ pub(crate) enum Keep {
     Expressway,
 }
 
-impl From<Keep> for anabranch_linear_road::program::Keep {
+impl From<Keep> for anabranch_linear_road::program::KeptRows {
     fn from(keep: Keep) -> Self {
         match keep {
             Keep::Vehicle => Self::ByVehicle,

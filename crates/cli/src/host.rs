@@ -16,8 +16,8 @@ use std::{
 };
 
 use anabranch_engine::{
-    Changes, CopyRows, CopyStart, CopyWay, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus, Step,
-    Subscription,
+    Changes, CopyRows, CopyStart, CopyWay, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus,
+    StepStatus, Subscription,
 };
 use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
@@ -128,13 +128,13 @@ pub(crate) fn gone() -> Error {
 fn serve(session: &mut Session, inbox: &Receiver<Request>) {
     loop {
         let next = match session.step() {
-            Ok(Step::Working) => match inbox.try_recv() {
+            Ok(StepStatus::Working) => match inbox.try_recv() {
                 Ok(request) => Ok(request),
                 Err(TryRecvError::Empty) => Err(RecvTimeoutError::Timeout),
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
             },
-            Ok(Step::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
-            Ok(Step::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Ok(StepStatus::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
+            Ok(StepStatus::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Err(_) => {
                 // An interrupt that came too late for its statement is not meant for the sources.
                 session.interrupt().clear();

@@ -224,12 +224,12 @@ pub enum ArgumentKind {
     /// `as(a, type)`
     Cast(Box<Argument>, Name),
     /// `sum x : { .. }`
-    Aggregate(Box<Aggregate>),
+    Aggregate(Box<AggregateTerm>),
 }
 
 /// An aggregate and the body whose matches it looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aggregate {
+pub struct AggregateTerm {
     /// What is computed.
     pub function: AggregateKind,
     /// Of which value; none for `count`.

@@ -22,7 +22,7 @@
 use anabranch_engine::Error;
 
 use crate::ast::{
-    Aggregate, AggregateKind, Argument, ArgumentKind, Atom, Attribute, Clause, Comparison, Constraint, Directive,
+    AggregateKind, AggregateTerm, Argument, ArgumentKind, Atom, Attribute, Clause, Comparison, Constraint, Directive,
     DirectiveKind, Formula, Program, RelationDeclaration, Span,
 };
 
@@ -155,7 +155,7 @@ pub fn aggregate(function: AggregateKind, target: Argument, body: impl IntoItera
 
 fn aggregated(function: AggregateKind, target: Option<Argument>, body: impl IntoIterator<Item = Formula>) -> Argument {
     let body = Formula::And(body.into_iter().collect());
-    argument(ArgumentKind::Aggregate(Box::new(Aggregate { function, target, body })))
+    argument(ArgumentKind::Aggregate(Box::new(AggregateTerm { function, target, body })))
 }
 
 fn argument(kind: ArgumentKind) -> Argument {

@@ -55,13 +55,13 @@ pub(crate) struct Rule {
     pub head: RelationId,
     pub arguments: Vec<Term>,
     pub body: Vec<Literal>,
-    pub variables: Vec<Variable>,
+    pub variables: Vec<RuleVariable>,
     pub at: Span,
 }
 
 /// A variable of a rule.
 #[derive(Clone, Debug)]
-pub(crate) struct Variable {
+pub(crate) struct RuleVariable {
     /// As written; empty for one that the checker has made.
     pub name: String,
     pub base: Base,
@@ -99,7 +99,7 @@ pub(crate) enum Literal {
     /// A variable for each value of `range(..)`.
     Range { result: VariableId, arguments: Vec<Term>, base: Base, at: Span },
     /// A variable for what the matches of a body come to.
-    Aggregate(Aggregate),
+    Aggregate(CoreAggregate),
 }
 
 /// `relation(terms)` in a body.
@@ -112,7 +112,7 @@ pub(crate) struct Atom {
 
 /// An aggregate in a body.
 #[derive(Clone, Debug)]
-pub(crate) struct Aggregate {
+pub(crate) struct CoreAggregate {
     pub result: VariableId,
     pub function: AggregateKind,
     /// What is added up or compared; `None` for counts.
@@ -211,7 +211,7 @@ impl Literal {
     }
 }
 
-impl Aggregate {
+impl CoreAggregate {
     /// Calls `visit` with each variable of the target and the body.
     pub fn inner_variables(&self, visit: &mut dyn FnMut(VariableId)) {
         if let Some(target) = &self.target {

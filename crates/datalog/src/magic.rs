@@ -13,21 +13,21 @@ use std::collections::HashMap;
 
 use crate::ast::Comparison;
 use crate::check::bound::Bound;
-use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, Term, Variable};
+use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, RuleVariable, Term};
 use crate::value::Value;
 
 /// Which columns are bound.
 type Adornment = Vec<bool>;
 
 /// A program rewritten for a query.
-pub(crate) struct Asked {
+pub(crate) struct AskedAtoms {
     pub core: Core,
     /// The original of each adorned relation.
     pub origins: HashMap<RelationId, RelationId>,
 }
 
 /// Rewrites the rules that `query` reads. Relations for which `is_stored` holds stay as they are.
-pub(crate) fn asked(core: &Core, query: RelationId, is_stored: &dyn Fn(RelationId) -> bool) -> Asked {
+pub(crate) fn asked(core: &Core, query: RelationId, is_stored: &dyn Fn(RelationId) -> bool) -> AskedAtoms {
     let mut magic = Magic { core, out: core.clone(), is_stored, adorned: HashMap::new(), open: vec![] };
     magic.out.rules.retain(|rule| rule.head != query);
     for rule in core.rules.iter().filter(|rule| rule.head == query) {
@@ -38,7 +38,7 @@ pub(crate) fn asked(core: &Core, query: RelationId, is_stored: &dyn Fn(RelationI
         magic.adorn(relation, &adornment);
     }
     let origins = magic.adorned.iter().map(|((origin, _), ids)| (ids.adorned, *origin)).collect();
-    Asked { core: magic.out, origins }
+    AskedAtoms { core: magic.out, origins }
 }
 
 /// The relations made for one relation and adornment.
@@ -97,7 +97,7 @@ impl Magic<'_> {
         match &rule.arguments[position] {
             Term::Call(..) | Term::Structure(..) => {
                 let base = self.core.relations[relation].columns[position].base;
-                rule.variables.push(Variable { name: String::new(), base });
+                rule.variables.push(RuleVariable { name: String::new(), base });
                 let variable = Term::Variable(rule.variables.len() - 1);
                 rule.body.push(Literal::Condition {
                     comparison: Comparison::Equal,

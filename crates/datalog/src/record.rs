@@ -7,7 +7,7 @@
 //! length.
 
 /// A part of a record.
-pub(crate) enum Part<'a> {
+pub(crate) enum RecordPart<'a> {
     /// A symbol.
     Text(&'a str),
     Number(i64),
@@ -20,7 +20,7 @@ pub(crate) enum Part<'a> {
 pub(crate) const NIL: &str = "nil";
 
 /// The text of a record; with a name, of a branch.
-pub(crate) fn write<'a>(branch: Option<&str>, parts: impl IntoIterator<Item = Part<'a>>) -> String {
+pub(crate) fn write<'a>(branch: Option<&str>, parts: impl IntoIterator<Item = RecordPart<'a>>) -> String {
     let mut out = String::new();
     let mut n_parts = 0;
     let (open, close) = match branch {
@@ -35,10 +35,10 @@ pub(crate) fn write<'a>(branch: Option<&str>, parts: impl IntoIterator<Item = Pa
         out.push_str(if n_parts == 0 { open } else { ", " });
         n_parts += 1;
         match part {
-            Part::Text(text) => quote(text, &mut out),
-            Part::Number(number) => out.push_str(&number.to_string()),
-            Part::Float(number) => out.push_str(&number.to_string()),
-            Part::Inner(text) => out.push_str(text),
+            RecordPart::Text(text) => quote(text, &mut out),
+            RecordPart::Number(number) => out.push_str(&number.to_string()),
+            RecordPart::Float(number) => out.push_str(&number.to_string()),
+            RecordPart::Inner(text) => out.push_str(text),
         }
     }
     match n_parts {
@@ -135,8 +135,11 @@ mod tests {
 
     #[test]
     fn parts_come_back() {
-        let inner = write(Some("Cut"), [Part::Text("a, \"b\\\" ]")]);
-        let text = write(None, [Part::Number(-4), Part::Text("(,"), Part::Inner(&inner), Part::Inner(NIL)]);
+        let inner = write(Some("Cut"), [RecordPart::Text("a, \"b\\\" ]")]);
+        let text = write(
+            None,
+            [RecordPart::Number(-4), RecordPart::Text("(,"), RecordPart::Inner(&inner), RecordPart::Inner(NIL)],
+        );
         assert_eq!(part(&text, 0), "-4");
         assert_eq!(unquoted(part(&text, 1)), "(,");
         assert_eq!(part(&text, 2), inner);

@@ -15,7 +15,7 @@ use anabranch_plan::{Node, Plan};
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
 use crate::error::Error;
 use crate::render::bases::unnamed;
-use crate::sharing::{Draft, Drafter, Entry, Kept, Registry, Sharing};
+use crate::sharing::{Draft, Drafter, Kept, Registry, SharedPart, Sharing};
 
 /// Installed dataflows. Ids are never reused.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ struct Installed {
 
 /// A dataflow that is wanted.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
+pub struct WantedDataflow<'a> {
     /// For logs, errors, and lists of readers.
     pub name: &'a str,
     /// What it computes.
@@ -221,7 +221,7 @@ impl Dataflows {
     pub fn install(
         &mut self,
         cluster: &mut Cluster,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDataflow<'_>,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
         self.forget_failed(cluster);
         let mut read = wanted.reads.values().flat_map(|read| &read.arrangements);
@@ -259,7 +259,7 @@ impl Dataflows {
     }
 
     /// The dataflow that makes exactly what is wanted.
-    fn whole(&self, wanted: &Wanted<'_>) -> Option<(DataflowId, Vec<ArrangementId>)> {
+    fn whole(&self, wanted: &WantedDataflow<'_>) -> Option<(DataflowId, Vec<ArrangementId>)> {
         let [key] = wanted.keys else { return None };
         if wanted.sharing == Sharing::Off || wanted.egress != Egress::Nothing {
             return None;
@@ -273,7 +273,7 @@ impl Dataflows {
     }
 
     /// Drafts of what would be installed, and the last number that they take.
-    fn draft(&self, wanted: &Wanted<'_>) -> Result<(Vec<Draft>, u64), Error> {
+    fn draft(&self, wanted: &WantedDataflow<'_>) -> Result<(Vec<Draft>, u64), Error> {
         let kept = self.kept();
         let mut drafter = Drafter::new(&self.registry, wanted.reads, wanted.sharing, wanted.as_of, &kept, self.last_id);
         drafter.draft(wanted.name, wanted.plan, wanted.keys)?;
@@ -284,7 +284,7 @@ impl Dataflows {
         &mut self,
         cluster: &mut Cluster,
         draft: Draft,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDataflow<'_>,
         is_wanted: bool,
     ) -> (DataflowId, Vec<ArrangementId>) {
         let Draft { dataflow, name, plan, exports, physical } = draft;
@@ -300,7 +300,7 @@ impl Dataflows {
             if wanted.sharing == Sharing::Full && !is_relation {
                 let floor = physical.floor.as_ref().filter(|_| export.is_part).map(|floor| floor.below.clone());
                 let entry =
-                    Entry { key: export.key.clone(), arrangement: export.arrangement, since: wanted.as_of, floor };
+                    SharedPart { key: export.key.clone(), arrangement: export.arrangement, since: wanted.as_of, floor };
                 self.registry.add(unnamed(&plan), entry);
             }
         }
@@ -318,7 +318,7 @@ impl Dataflows {
     ///
     /// # Errors
     /// As [`install`](Self::install).
-    pub(crate) fn usage(&self, wanted: &Wanted<'_>) -> Result<Usage, Error> {
+    pub(crate) fn usage(&self, wanted: &WantedDataflow<'_>) -> Result<Usage, Error> {
         if let Some((_, arrangements)) = self.whole(wanted) {
             return Ok(Usage { existing: arrangements.into_iter().collect(), made: vec![] });
         }

@@ -24,7 +24,7 @@ const ANSWER_ROWS_MAX: usize = 65_536;
 
 /// What is to be done to a collection's rows before they are shown.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedRows<'a> {
     pub order: &'a [SortKey],
     pub offset: usize,
     pub limit: Option<usize>,
@@ -35,7 +35,11 @@ pub(crate) struct Wanted<'a> {
 ///
 /// # Errors
 /// `Internal` when a row has a negative multiplicity.
-pub(crate) fn finish(schema: &SchemaRef, batches: &[Batch], wanted: &Wanted<'_>) -> Result<Vec<RecordBatch>, Error> {
+pub(crate) fn finish(
+    schema: &SchemaRef,
+    batches: &[Batch],
+    wanted: &WantedRows<'_>,
+) -> Result<Vec<RecordBatch>, Error> {
     let batches: Vec<Batch> = batches.iter().map(|batch| batch.clone().flatten()).collect();
     let batches: Vec<Batch> = batches.into_iter().filter(|batch| !batch.is_empty()).collect();
     let Some(all) = Batch::concat(&batches) else { return Ok(Vec::new()) };
@@ -70,7 +74,7 @@ pub(crate) fn record_batch(schema: &SchemaRef, columns: Vec<ArrayRef>, n_rows: u
 }
 
 /// Sorts `rows`; with a limit, only as many as may be shown.
-fn sort(columns: &[ArrayRef], rows: &mut Vec<u32>, wanted: &Wanted<'_>, diffs: &anabranch_batch::Diffs) {
+fn sort(columns: &[ArrayRef], rows: &mut Vec<u32>, wanted: &WantedRows<'_>, diffs: &anabranch_batch::Diffs) {
     if columns.is_empty() || rows.len() < 2 {
         return;
     }
@@ -140,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn answer(values: Vec<Option<i64>>, diffs: Vec<i64>, wanted: Wanted<'_>) -> Result<Vec<Option<i64>>, Error> {
+    fn answer(values: Vec<Option<i64>>, diffs: Vec<i64>, wanted: WantedRows<'_>) -> Result<Vec<Option<i64>>, Error> {
         let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
         let batch =
             Batch::new(vec![Arc::new(Int64Array::from(values))], Times::Constant(1), Diffs::Column(diffs.into()));
@@ -150,28 +154,28 @@ mod tests {
 
     #[test]
     fn rows_repeat_by_their_multiplicity_and_are_ordered() {
-        let rows = answer(vec![Some(3), None, Some(1)], vec![1, 1, 2], Wanted::default()).unwrap();
+        let rows = answer(vec![Some(3), None, Some(1)], vec![1, 1, 2], WantedRows::default()).unwrap();
         assert_eq!(rows, vec![Some(1), Some(1), Some(3), None]);
     }
 
     #[test]
     fn offset_and_limit_count_copies() {
         let order = [SortKey { column: 0, descending: true, nulls_first: true }];
-        let wanted = Wanted { order: &order, offset: 1, limit: Some(2) };
+        let wanted = WantedRows { order: &order, offset: 1, limit: Some(2) };
         let rows = answer(vec![Some(3), Some(2), Some(1)], vec![2, 1, 1], wanted).unwrap();
         assert_eq!(rows, vec![Some(3), Some(2)]);
     }
 
     #[test]
     fn a_negative_multiplicity_is_our_bug() {
-        assert!(answer(vec![Some(1)], vec![-1], Wanted::default()).is_err());
-        assert!(answer(vec![Some(1)], vec![-1], Wanted { limit: Some(0), ..Wanted::default() }).is_err());
+        assert!(answer(vec![Some(1)], vec![-1], WantedRows::default()).is_err());
+        assert!(answer(vec![Some(1)], vec![-1], WantedRows { limit: Some(0), ..WantedRows::default() }).is_err());
     }
 
     #[test]
     fn limit_zero_gives_nothing() {
         assert!(
-            answer(vec![Some(1), Some(2)], vec![1, 1], Wanted { limit: Some(0), ..Wanted::default() })
+            answer(vec![Some(1), Some(2)], vec![1, 1], WantedRows { limit: Some(0), ..WantedRows::default() })
                 .unwrap()
                 .is_empty()
         );
@@ -181,7 +185,7 @@ mod tests {
     fn rows_without_columns_are_counted() {
         let schema = Arc::new(Schema::empty());
         let batch = Batch::with_len(Vec::<ArrayRef>::new().into(), 1, Times::Constant(1), Diffs::Constant(3));
-        let batches = finish(&schema, &[batch], &Wanted::default()).unwrap();
+        let batches = finish(&schema, &[batch], &WantedRows::default()).unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
         assert!(batches[0].columns().iter().all(|c| c.is_empty()));
     }

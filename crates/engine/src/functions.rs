@@ -74,10 +74,10 @@ pub trait UserFunction: Send + Sync + 'static {
 
 /// A function that a session can make known to SQL.
 #[derive(Clone, Debug)]
-pub struct Function(Kind);
+pub struct Function(FunctionKind);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum FunctionKind {
     Scalar(Arc<ScalarUDF>),
     Aggregate(Arc<AggregateUDF>),
 }
@@ -91,7 +91,7 @@ impl Function {
             arguments => Signature::exact(arguments.to_vec(), Volatility::Immutable),
         };
         let scalar = Scalar { function: Arc::new(function), signature };
-        Function(Kind::Scalar(Arc::new(ScalarUDF::new_from_impl(scalar))))
+        Function(FunctionKind::Scalar(Arc::new(ScalarUDF::new_from_impl(scalar))))
     }
 
     /// An aggregate of so many arguments. Its rows are kept, and walked when a group changes.
@@ -116,20 +116,20 @@ impl Function {
         let typed = aggregate.clone();
         let output_type = Box::new(move |arguments: &[DataType]| typed.output_type(arguments));
         let function = Foreign::new(&name, aggregate);
-        Function(Kind::Aggregate(UserAggregateFunction::udaf(&name, n_arguments, output_type, function)))
+        Function(FunctionKind::Aggregate(UserAggregateFunction::udaf(&name, n_arguments, output_type, function)))
     }
 
     pub(crate) fn as_scalar(&self) -> Option<&Arc<ScalarUDF>> {
         match &self.0 {
-            Kind::Scalar(function) => Some(function),
-            Kind::Aggregate(_) => None,
+            FunctionKind::Scalar(function) => Some(function),
+            FunctionKind::Aggregate(_) => None,
         }
     }
 
     pub(crate) fn as_aggregate(&self) -> Option<&Arc<AggregateUDF>> {
         match &self.0 {
-            Kind::Aggregate(function) => Some(function),
-            Kind::Scalar(_) => None,
+            FunctionKind::Aggregate(function) => Some(function),
+            FunctionKind::Scalar(_) => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use crate::error::Error;
-use crate::session::state::bound::{Bound as BoundParameters, Plans, fit};
+use crate::session::state::bound::{BoundStatement as BoundParameters, Plans, fit};
 
 /// A statement that can be run. Cheap to clone. It can be run by any connection of its database.
 ///

@@ -36,7 +36,7 @@ pub(crate) struct Pumped {
     /// Whether it was polled: a reader of the future alone comes too late.
     has_begun: bool,
     /// What a source without a reader waits for.
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingRows>,
     state: SourceState,
     /// Rows a second; `None` is as fast as possible.
     rate: Option<f64>,
@@ -60,7 +60,7 @@ pub(crate) struct Again {
 
 /// A source whose connector is not known yet.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingRows {
     pub connector: String,
     pub spec: SourceSpec,
     pub stand: Stand,
@@ -236,8 +236,8 @@ impl Pumped {
     }
 
     /// A source of a database that was opened. One that was read to its end needs no reader.
-    pub fn waiting(waiting: Waiting, rate: Option<f64>) -> Pumped {
-        let Waiting { connector, spec, stand } = &waiting;
+    pub fn waiting(waiting: WaitingRows, rate: Option<f64>) -> Pumped {
+        let WaitingRows { connector, spec, stand } = &waiting;
         let state = match stand.is_done {
             true => SourceState::Done,
             false => SourceState::Failed(format!("connector \"{connector}\" is not registered")),
@@ -262,7 +262,7 @@ impl Pumped {
 
     /// Goes on where it was, or fails with the reason why it cannot.
     fn resume(&mut self, connector: &dyn Connector, now: i64) {
-        let Some(Waiting { spec, stand, .. }) = self.waiting.take() else { return };
+        let Some(WaitingRows { spec, stand, .. }) = self.waiting.take() else { return };
         let reader = match &stand.position {
             Some(position) => connector.resume(&spec, position),
             None if stand.rows == 0 => connector.open(&spec),

@@ -62,7 +62,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Whether no row has left an arrangement.
-    pub fn is_whole(&self, entry: &Entry) -> bool {
+    pub fn is_whole(&self, entry: &SharedPart) -> bool {
         let has_passed = |floor: &Bound| floor.at(&|mark| self.marked.contains(&mark).then_some(0)).is_some();
         !entry.floor.as_ref().is_some_and(has_passed) || self.whole.contains(&entry.arrangement)
     }
@@ -71,7 +71,7 @@ impl Kept {
 /// The arrangements of sub-plans that exist.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    by_plan: HashMap<Arc<Plan>, Vec<Entry>>,
+    by_plan: HashMap<Arc<Plan>, Vec<SharedPart>>,
     /// Those that only filter a relation's rows, by the relation and the filter: they differ in the
     /// columns that they show.
     scans: HashMap<Rows, Vec<Arc<Plan>>>,
@@ -81,7 +81,7 @@ pub(crate) struct Registry {
 
 /// An arrangement of a sub-plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SharedPart {
     /// Key columns, positions in the plan's schema.
     pub key: Vec<usize>,
     pub arrangement: ArrangementId,
@@ -92,7 +92,7 @@ pub(crate) struct Entry {
 }
 
 impl Registry {
-    pub fn add(&mut self, plan: &Arc<Plan>, entry: Entry) {
+    pub fn add(&mut self, plan: &Arc<Plan>, entry: SharedPart) {
         if let Some(scan) = scan_of(plan)
             && !self.by_plan.contains_key(plan)
         {
@@ -139,7 +139,7 @@ impl Registry {
     }
 
     /// The arrangements of a plan.
-    pub fn entries(&self, plan: &Plan) -> &[Entry] {
+    pub fn entries(&self, plan: &Plan) -> &[SharedPart] {
         self.by_plan.get(plan).map_or(&[], Vec::as_slice)
     }
 
@@ -233,12 +233,12 @@ impl<'a> Drafter<'a> {
         let export = self.export(key, true);
         let arrangement = export.arrangement;
         self.draft_with(&name, plan, vec![export])?;
-        self.made.add(plan, Entry { key: key.to_vec(), arrangement, since: self.as_of, floor: None });
+        self.made.add(plan, SharedPart { key: key.to_vec(), arrangement, since: self.as_of, floor: None });
         Ok(arrangement)
     }
 
     /// The arrangements of a plan that can be used, those that will be there included.
-    fn usable<'b>(&'b self, plan: &Plan) -> impl Iterator<Item = &'b Entry> {
+    fn usable<'b>(&'b self, plan: &Plan) -> impl Iterator<Item = &'b SharedPart> {
         let existing = self.registry.entries(plan).iter().filter(|entry| self.kept.is_whole(entry));
         let entries = existing.chain(self.made.entries(plan));
         entries.filter(|entry| self.sharing != Sharing::Off && entry.since <= self.as_of)
@@ -246,7 +246,7 @@ impl<'a> Drafter<'a> {
 
     /// The arrangements of scans that show at least some columns of the same rows, each with where
     /// those are.
-    fn covering<'b>(&'b self, wanted: &Scan, columns: &[usize]) -> Vec<(&'b Entry, Vec<usize>)> {
+    fn covering<'b>(&'b self, wanted: &Scan, columns: &[usize]) -> Vec<(&'b SharedPart, Vec<usize>)> {
         let scans = self.registry.scans_like(wanted).iter().chain(self.made.scans_like(wanted));
         let places = scans.filter_map(|scan| {
             let shown = scan_of(scan)?.shown;
@@ -257,7 +257,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// The arrangements that hold a plan's rows, each with where the plan's columns are in it.
-    fn candidates(&self, plan: &Arc<Plan>) -> Vec<(&Entry, Vec<usize>)> {
+    fn candidates(&self, plan: &Arc<Plan>) -> Vec<(&SharedPart, Vec<usize>)> {
         let (base, columns) = base_of(plan);
         match scan_of(base) {
             Some(scan) => self.covering(&scan, &columns),
@@ -272,7 +272,7 @@ impl Shares for Drafter<'_> {
     }
 
     fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error> {
-        let has_key = |(entry, columns): &(&Entry, Vec<usize>)| {
+        let has_key = |(entry, columns): &(&SharedPart, Vec<usize>)| {
             entry.key.iter().copied().eq(key.iter().map(|column| columns[*column]))
         };
         if let Some((entry, columns)) = self.candidates(plan).into_iter().find(has_key) {

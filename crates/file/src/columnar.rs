@@ -29,7 +29,7 @@ use crate::{
     delimited::distinct,
     faults::{Faults, OnError, invalid, malformed, unreadable},
     names::{column_type, quoted, type_name},
-    options::Options,
+    options::FileOptions,
     position::{Position, changed},
 };
 
@@ -75,7 +75,7 @@ impl ParquetReader {
     pub(crate) fn open(
         files: Vec<PathBuf>,
         columns: &[Field],
-        options: &Options,
+        options: &FileOptions,
         from: Option<Position>,
     ) -> Result<ParquetReader, Error> {
         let mut bytes_total = 0;

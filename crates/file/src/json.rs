@@ -24,9 +24,9 @@ use crate::{
     delimited::Guess,
     faults::{Faults, invalid, malformed},
     names::{column_type, quoted},
-    options::Options,
+    options::FileOptions,
     position::{Position, without_given},
-    window::{RECORD_BYTES_MAX, Window},
+    window::{FileWindow, RECORD_BYTES_MAX},
 };
 
 /// Lines looked at for the columns.
@@ -34,7 +34,7 @@ const SAMPLE_LINES: usize = 5_000;
 
 /// See the module.
 pub(crate) struct JsonReader {
-    window: Window,
+    window: FileWindow,
     /// The columns delivered.
     schema: SchemaRef,
     /// The same under their names in the file, all nullable.
@@ -59,10 +59,10 @@ impl JsonReader {
     pub(crate) fn open(
         files: Vec<PathBuf>,
         columns: &[Field],
-        options: &Options,
+        options: &FileOptions,
         from: Option<Position>,
     ) -> Result<JsonReader, Error> {
-        let mut window = Window::new(&files)?;
+        let mut window = FileWindow::new(&files)?;
         if let Some(from) = &from {
             window.skip_files(from)?;
         }
@@ -210,14 +210,14 @@ fn decode_all(members: &SchemaRef, bytes: &[u8], rows: usize) -> Result<RecordBa
 }
 
 /// The objects on the first lines; lines that do not parse are left to reading.
-fn sample(window: &Window) -> Vec<Value> {
+fn sample(window: &FileWindow) -> Vec<Value> {
     let lines = window.bytes().split(|&byte| byte == b'\n').take(SAMPLE_LINES);
     lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(Value::is_object).collect()
 }
 
 /// Columns of the sample, and the members they come from. Texts that all look like dates or
 /// timestamps become such.
-fn discover(window: &Window, found: &Schema, sample: &[Value]) -> Result<(Vec<Field>, Vec<Field>), Error> {
+fn discover(window: &FileWindow, found: &Schema, sample: &[Value]) -> Result<(Vec<Field>, Vec<Field>), Error> {
     if found.fields().is_empty() {
         return Err(malformed(window.path(), "it holds no JSON object, so its columns cannot be found")
             .with_hint("Declare the columns: CREATE SOURCE name (column type, ..) WITH (..)."));

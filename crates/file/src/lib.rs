@@ -40,7 +40,7 @@ use crate::{
     columnar::ParquetReader,
     delimited::DelimitedReader,
     json::JsonReader,
-    options::{Format, Options},
+    options::{FileFormat, FileOptions},
     position::Position,
 };
 
@@ -59,7 +59,7 @@ impl Connector for FileConnector {
     }
 
     fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
-        let options = Options::parse(&spec.options)?;
+        let options = FileOptions::parse(&spec.options)?;
         paths::edition(&paths::expand(&options.path, options.format)?)
     }
 
@@ -69,17 +69,19 @@ impl Connector for FileConnector {
 }
 
 fn open(spec: &SourceSpec, from: Option<Position>) -> Result<Box<dyn SourceReader>, Error> {
-    let options = Options::parse(&spec.options)?;
+    let options = FileOptions::parse(&spec.options)?;
     let files = paths::expand(&options.path, options.format)?;
     let format = match options.format {
         Some(format) => format,
-        None => Format::of_file(&files[0])?,
+        None => FileFormat::of_file(&files[0])?,
     };
     options.check_for(format)?;
     from.as_ref().map_or(Ok(()), |from| from.check_place(&files))?;
     Ok(match format {
-        Format::Csv | Format::Tbl => Box::new(DelimitedReader::open(files, format, &spec.columns, &options, from)?),
-        Format::Json => Box::new(JsonReader::open(files, &spec.columns, &options, from)?),
-        Format::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options, from)?),
+        FileFormat::Csv | FileFormat::Tbl => {
+            Box::new(DelimitedReader::open(files, format, &spec.columns, &options, from)?)
+        }
+        FileFormat::Json => Box::new(JsonReader::open(files, &spec.columns, &options, from)?),
+        FileFormat::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options, from)?),
     })
 }

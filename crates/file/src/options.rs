@@ -11,7 +11,7 @@ use crate::faults::{OnError, invalid};
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum FileFormat {
     Csv,
     /// One JSON object a line.
     Json,
@@ -20,22 +20,22 @@ pub(crate) enum Format {
     Tbl,
 }
 
-impl Format {
+impl FileFormat {
     /// The format that a file name's ending stands for.
-    pub(crate) fn of_file(path: &Path) -> Result<Format, Error> {
-        Format::of_ending(path).ok_or_else(|| {
+    pub(crate) fn of_file(path: &Path) -> Result<FileFormat, Error> {
+        FileFormat::of_ending(path).ok_or_else(|| {
             invalid(format!("cannot tell the format of file {}", path.display()))
                 .with_hint("Add format = 'csv', 'json', 'parquet' or 'tbl'.")
         })
     }
 
     /// Same, as a question.
-    pub(crate) fn of_ending(path: &Path) -> Option<Format> {
+    pub(crate) fn of_ending(path: &Path) -> Option<FileFormat> {
         match unpacked_ending(path)?.as_str() {
-            "csv" | "tsv" => Some(Format::Csv),
-            "json" | "jsonl" | "ndjson" => Some(Format::Json),
-            "parquet" | "pq" => Some(Format::Parquet),
-            "tbl" => Some(Format::Tbl),
+            "csv" | "tsv" => Some(FileFormat::Csv),
+            "json" | "jsonl" | "ndjson" => Some(FileFormat::Json),
+            "parquet" | "pq" => Some(FileFormat::Parquet),
+            "tbl" => Some(FileFormat::Tbl),
             _ => None,
         }
     }
@@ -52,10 +52,10 @@ pub(crate) fn unpacked_ending(path: &Path) -> Option<String> {
 
 /// All options, as written or defaulted.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct FileOptions {
     pub path: String,
     /// `None`: tell by the file name.
-    pub format: Option<Format>,
+    pub format: Option<FileFormat>,
     /// `None`: find out.
     pub header: Option<bool>,
     /// `None`: the format's own.
@@ -74,11 +74,11 @@ const KNOWN: [&str; 9] = ["path", "format", "header", "delimiter", "quote", "nul
 /// Names the session reads.
 const FOREIGN: [&str; 3] = ["connector", "rate", "retain"];
 
-impl Options {
+impl FileOptions {
     /// Checks names and values.
-    pub(crate) fn parse(options: &BTreeMap<String, String>) -> Result<Options, Error> {
+    pub(crate) fn parse(options: &BTreeMap<String, String>) -> Result<FileOptions, Error> {
         let mut path = None;
-        let mut out = Options {
+        let mut out = FileOptions {
             path: String::new(),
             format: None,
             header: None,
@@ -129,11 +129,11 @@ impl Options {
     }
 
     /// Refuses options that the format has no use for.
-    pub(crate) fn check_for(&self, format: Format) -> Result<(), Error> {
+    pub(crate) fn check_for(&self, format: FileFormat) -> Result<(), Error> {
         let name = match format {
-            Format::Csv | Format::Tbl => return Ok(()),
-            Format::Json => "json",
-            Format::Parquet => "parquet",
+            FileFormat::Csv | FileFormat::Tbl => return Ok(()),
+            FileFormat::Json => "json",
+            FileFormat::Parquet => "parquet",
         };
         match self.text_only.first() {
             None => Ok(()),
@@ -143,12 +143,12 @@ impl Options {
     }
 }
 
-fn parse_format(value: &str) -> Result<Format, Error> {
+fn parse_format(value: &str) -> Result<FileFormat, Error> {
     match value.to_ascii_lowercase().as_str() {
-        "csv" | "tsv" => Ok(Format::Csv),
-        "json" | "jsonl" | "ndjson" => Ok(Format::Json),
-        "parquet" => Ok(Format::Parquet),
-        "tbl" => Ok(Format::Tbl),
+        "csv" | "tsv" => Ok(FileFormat::Csv),
+        "json" | "jsonl" | "ndjson" => Ok(FileFormat::Json),
+        "parquet" => Ok(FileFormat::Parquet),
+        "tbl" => Ok(FileFormat::Tbl),
         _ => Err(bad_value("format", value, ["csv", "json", "parquet", "tbl"])),
     }
 }
@@ -193,8 +193,8 @@ fn bad_value<const N: usize>(name: &str, value: &str, known: [&'static str; N]) 
 mod tests {
     use super::*;
 
-    fn parse(pairs: &[(&str, &str)]) -> Result<Options, Error> {
-        Options::parse(&pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+    fn parse(pairs: &[(&str, &str)]) -> Result<FileOptions, Error> {
+        FileOptions::parse(&pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
     }
 
     #[test]

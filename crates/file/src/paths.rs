@@ -14,11 +14,11 @@ use anabranch_engine::{Error, nearest::nearest};
 
 use crate::{
     faults::{invalid, unreadable},
-    options::Format,
+    options::FileFormat,
 };
 
 /// At least one file, or the reason why there is none.
-pub(crate) fn expand(path: &str, format: Option<Format>) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn expand(path: &str, format: Option<FileFormat>) -> Result<Vec<PathBuf>, Error> {
     let plain = Path::new(path);
     if plain.is_dir() {
         return folder(plain, format);
@@ -48,14 +48,14 @@ pub(crate) fn edition(files: &[PathBuf]) -> Result<Option<String>, Error> {
     Ok(Some(told))
 }
 
-fn folder(path: &Path, format: Option<Format>) -> Result<Vec<PathBuf>, Error> {
+fn folder(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>, Error> {
     let mut files: Vec<PathBuf> = names_in(path)?
         .into_iter()
         .filter(|name| !name.starts_with('.'))
         .map(|name| path.join(name))
         .filter(|file| file.is_file())
         .collect();
-    let wanted = |file: &PathBuf| match (Format::of_ending(file), format) {
+    let wanted = |file: &PathBuf| match (FileFormat::of_ending(file), format) {
         (Some(found), Some(format)) => found == format,
         (found, None) => found.is_some(),
         (None, Some(_)) => false,
@@ -67,8 +67,8 @@ fn folder(path: &Path, format: Option<Format>) -> Result<Vec<PathBuf>, Error> {
             .with_hint("Give a pattern such as 'folder/*.txt' and the option \"format\"."));
     }
     if format.is_none() {
-        let first = Format::of_ending(&files[0]);
-        if let Some(other) = files.iter().find(|file| Format::of_ending(file) != first) {
+        let first = FileFormat::of_ending(&files[0]);
+        if let Some(other) = files.iter().find(|file| FileFormat::of_ending(file) != first) {
             return Err(invalid(format!(
                 "folder {} holds files of several formats: {} and {}",
                 path.display(),

@@ -26,7 +26,7 @@ pub(crate) const RECORD_BYTES_MAX: usize = 16 << 20;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct FileWindow {
     files: VecDeque<PathBuf>,
     current: Option<(PathBuf, Content)>,
     buffer: Vec<u8>,
@@ -47,15 +47,15 @@ pub(crate) struct Window {
     file_idx: usize,
 }
 
-impl Window {
+impl FileWindow {
     /// # Errors
     /// A file whose size cannot be asked for.
-    pub(crate) fn new(files: &[PathBuf]) -> Result<Window, Error> {
+    pub(crate) fn new(files: &[PathBuf]) -> Result<FileWindow, Error> {
         let mut total = 0;
         for path in files {
             total += path.metadata().map_err(|e| unreadable(path, e))?.len();
         }
-        Ok(Window {
+        Ok(FileWindow {
             files: files.iter().cloned().collect(),
             current: None,
             buffer: Vec::new(),

@@ -5,7 +5,7 @@
 
 use anabranch_batch::{Batch, Time, Until};
 
-use crate::line::Pulled;
+use crate::pulled::Pulled;
 use crate::tactic::{Output, Timed};
 use crate::worker::WorkerContext;
 

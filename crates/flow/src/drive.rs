@@ -13,7 +13,7 @@ use crate::parcel::Parcel;
 use crate::tactic::Output;
 
 /// The least time that may still come; [`END`] when nothing may.
-pub fn frontier_of(frontier: &MutableAntichain<Time>) -> Time {
+pub(crate) fn frontier_of(frontier: &MutableAntichain<Time>) -> Time {
     frontier.frontier().first().copied().unwrap_or(END)
 }
 

@@ -5,56 +5,18 @@
 //! the frontiers pushed in, and a reader that waits for it waits for nothing else. The right to
 //! send is held from that frontier on, whether rows wait or not.
 //!
-//! Batches come as they are, with lifetimes and end edges. Work beyond a turn's limit is put out in
-//! several turns ([`Paced`]), between which other operators have theirs. Verbs that follow each
-//! other on one worker are one operator, like verbs on relations ([`crate::chain`]).
+//! Batches come as they are, with lifetimes and end edges. Verbs that follow each other on one
+//! worker are one operator, like verbs on relations ([`crate::chain`]).
 
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::Batch;
 use timely::progress::operate::FrontierInterest;
 
 use crate::chain::Chain;
-use crate::line::{Link, Meeting, Pulled, Working};
+use crate::event_verb::EventVerb;
+pub use crate::event_verb::Reach;
+use crate::line::{Link, Meeting, Working};
 use crate::opening::{Edges, Open};
-use crate::paced::Paced;
 use crate::tactic::{Output, Timed};
-use crate::worker::WorkerContext;
-
-/// How far back a verb puts events out: at or after this time of the frontier. Monotone, not after
-/// its argument; leaves both ends of time alone.
-pub type Reach = Box<dyn Fn(Time) -> Time>;
-
-/// A tactic on events at work.
-pub(crate) struct EventVerb {
-    tactic: Paced,
-    reach: Reach,
-    worker: WorkerContext,
-}
-
-impl EventVerb {
-    fn new(tactic: Box<dyn Timed>, reach: Reach, worker: WorkerContext) -> EventVerb {
-        EventVerb { tactic: Paced::new(tactic), reach, worker }
-    }
-
-    pub fn push(&mut self, input: usize, batch: Batch) {
-        self.tactic.push(input, batch.compact());
-    }
-
-    /// Puts out all before the frontier, or as much of it as a turn allows.
-    pub fn advance(&mut self, pulled: &mut Pulled) {
-        let is_idle = self.tactic.is_idle_before(pulled.upto);
-        if !self.tactic.turn(pulled.upto, &mut pulled.out) {
-            pulled.has_more = true;
-        } else if is_idle && self.worker.has_spare_time() {
-            self.tactic.idle();
-        }
-        // Rows may wait for a later turn: the frontier follows what is out, not what has come in.
-        pulled.reach_exactly((self.reach)(self.tactic.done()));
-    }
-
-    pub fn size_bytes(&self) -> usize {
-        self.tactic.size_bytes()
-    }
-}
 
 impl<'s> Chain<'s> {
     /// Then a function of each batch of events; row errors pass. Events out are at or after `reach`
@@ -69,13 +31,7 @@ impl<'s> Chain<'s> {
     }
 
     /// Then a tactic on events of one input, with rows of equal `key` on one worker.
-    pub fn then_events(
-        self,
-        kind: &'static str,
-        key: Vec<usize>,
-        reach: Reach,
-        tactic: Box<dyn Timed>,
-    ) -> Chain<'s> {
+    pub fn then_events(self, kind: &'static str, key: Vec<usize>, reach: Reach, tactic: Box<dyn Timed>) -> Chain<'s> {
         let chain = self.by_key(key);
         let verb = EventVerb::new(tactic, reach, chain.worker().clone());
         chain.linked(kind, Link::Tactic(Working::Events(verb)))

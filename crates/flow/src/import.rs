@@ -23,8 +23,9 @@ use anabranch_batch::{Batch, END, Time, Times};
 
 use crate::chain::Chain;
 use crate::drive::{HeldCapability, advanced_to};
-use crate::line::{Feed, Frontiers, Pulled};
+use crate::line::{Feed, Frontiers};
 use crate::opening::{Edges, Open};
+use crate::pulled::Pulled;
 use crate::relay::Subscriber;
 use crate::scope::Scope;
 use crate::tactic::Output;

@@ -26,8 +26,9 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use crate::arrange::{SealedStream, Sealing};
 use crate::drive::{HeldCapability, frontier_of};
 use crate::import::{Content, Horizon, ImportState, StreamImport};
-use crate::line::{Frontiers, Pulled};
+use crate::line::Frontiers;
 use crate::opening::{Edges, Opening};
+use crate::pulled::Pulled;
 use crate::scope::Scope;
 use crate::waker::Waker;
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// One output. Times are in seconds; `Emit` is added where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Answer {
+pub enum TollAnswer {
     /// A vehicle has entered a segment.
     Toll {
         /// Vehicle.
@@ -55,7 +55,7 @@ pub enum Answer {
 
 /// Which columns outputs have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum AnswerForm {
     /// Those of the validator of 2004.
     #[default]
     Official,
@@ -63,23 +63,23 @@ pub enum Form {
     Retail,
 }
 
-impl FromStr for Form {
+impl FromStr for AnswerForm {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Form, String> {
+    fn from_str(text: &str) -> Result<AnswerForm, String> {
         match text {
-            "official" => Ok(Form::Official),
-            "retail" => Ok(Form::Retail),
+            "official" => Ok(AnswerForm::Official),
+            "retail" => Ok(AnswerForm::Retail),
             other => Err(format!("outputs are of form official or retail, not {other}")),
         }
     }
 }
 
-impl Answer {
+impl TollAnswer {
     /// Seconds within which it is due.
     pub fn limit_seconds(&self) -> u32 {
         match self {
-            Answer::Expenditure { .. } => 10,
+            TollAnswer::Expenditure { .. } => 10,
             _ => 5,
         }
     }
@@ -87,30 +87,30 @@ impl Answer {
     /// When the row that it answers was sent.
     pub fn time(&self) -> u32 {
         match *self {
-            Answer::Toll { time, .. }
-            | Answer::Accident { time, .. }
-            | Answer::Balance { time, .. }
-            | Answer::Expenditure { time, .. } => time,
+            TollAnswer::Toll { time, .. }
+            | TollAnswer::Accident { time, .. }
+            | TollAnswer::Balance { time, .. }
+            | TollAnswer::Expenditure { time, .. } => time,
         }
     }
 
     /// The text form, delivered at second `emit`.
-    pub fn line(&self, form: Form, emit: impl fmt::Display) -> String {
+    pub fn line(&self, form: AnswerForm, emit: impl fmt::Display) -> String {
         match (*self, form) {
-            (Answer::Toll { vid, time, speed, toll }, _) => format!("0,{vid},{time},{emit},{speed},{toll}"),
-            (Answer::Accident { time, vid, segment, .. }, Form::Official) => {
+            (TollAnswer::Toll { vid, time, speed, toll }, _) => format!("0,{vid},{time},{emit},{speed},{toll}"),
+            (TollAnswer::Accident { time, vid, segment, .. }, AnswerForm::Official) => {
                 format!("1,{time},{emit},{vid},{segment}")
             }
-            (Answer::Accident { time, vid, segment, xway, direction }, Form::Retail) => {
+            (TollAnswer::Accident { time, vid, segment, xway, direction }, AnswerForm::Retail) => {
                 format!("1,{time},{emit},{xway},{segment},{direction},{vid}")
             }
-            (Answer::Balance { time, query, result_time, balance }, Form::Official) => {
+            (TollAnswer::Balance { time, query, result_time, balance }, AnswerForm::Official) => {
                 format!("2,{time},{emit},{query},{result_time},{balance}")
             }
-            (Answer::Balance { time, query, result_time, balance }, Form::Retail) => {
+            (TollAnswer::Balance { time, query, result_time, balance }, AnswerForm::Retail) => {
                 format!("2,{time},{emit},{result_time},{query},{balance}")
             }
-            (Answer::Expenditure { time, query, balance }, _) => format!("3,{time},{emit},{query},{balance}"),
+            (TollAnswer::Expenditure { time, query, balance }, _) => format!("3,{time},{emit},{query},{balance}"),
         }
     }
 
@@ -119,7 +119,7 @@ impl Answer {
     ///
     /// # Errors
     /// What is wrong, without the place.
-    pub fn parse(line: &str, form: Form) -> Result<(Answer, f64), String> {
+    pub fn parse(line: &str, form: AnswerForm) -> Result<(TollAnswer, f64), String> {
         let fields: Vec<f64> = line
             .split(',')
             .map(|field| field.trim().parse().map_err(|_| format!("'{}' is no number", field.trim())))
@@ -127,23 +127,26 @@ impl Answer {
         let whole = |at: usize| fields[at] as u32;
         let answer = match (fields.as_slice(), form) {
             ([0.0, _, _, emit, speed, _], _) => {
-                (Answer::Toll { vid: whole(1), time: whole(2), speed: *speed as i32, toll: whole(5) }, *emit)
+                (TollAnswer::Toll { vid: whole(1), time: whole(2), speed: *speed as i32, toll: whole(5) }, *emit)
             }
-            ([1.0, _, emit, _, _], Form::Official) => (
-                Answer::Accident { time: whole(1), vid: whole(3), segment: whole(4) as u8, xway: 0, direction: 0 },
+            ([1.0, _, emit, _, _], AnswerForm::Official) => (
+                TollAnswer::Accident { time: whole(1), vid: whole(3), segment: whole(4) as u8, xway: 0, direction: 0 },
                 *emit,
             ),
-            ([1.0, _, emit, _, _, _, _], Form::Retail) => {
+            ([1.0, _, emit, _, _, _, _], AnswerForm::Retail) => {
                 let (xway, direction) = (whole(3) as u16, whole(5) as u8);
-                (Answer::Accident { time: whole(1), vid: whole(6), segment: whole(4) as u8, xway, direction }, *emit)
+                (
+                    TollAnswer::Accident { time: whole(1), vid: whole(6), segment: whole(4) as u8, xway, direction },
+                    *emit,
+                )
             }
             ([2.0, _, emit, _, _, _], form) => {
-                let (query, result_time) = if form == Form::Official { (3, 4) } else { (4, 3) };
+                let (query, result_time) = if form == AnswerForm::Official { (3, 4) } else { (4, 3) };
                 let (query, result_time) = (whole(query), whole(result_time));
-                (Answer::Balance { time: whole(1), query, result_time, balance: whole(5) }, *emit)
+                (TollAnswer::Balance { time: whole(1), query, result_time, balance: whole(5) }, *emit)
             }
             ([3.0, _, emit, _, _], _) => {
-                (Answer::Expenditure { time: whole(1), query: whole(3), balance: whole(4) }, *emit)
+                (TollAnswer::Expenditure { time: whole(1), query: whole(3), balance: whole(4) }, *emit)
             }
             _ => return Err(format!("no output begins with {} and has {} fields", fields[0], fields.len())),
         };
@@ -155,13 +158,13 @@ impl Answer {
 ///
 /// # Errors
 /// `Invalid data` names the line; other errors are the file's.
-pub fn read(input: impl BufRead, form: Form) -> io::Result<Vec<(Answer, f64)>> {
+pub fn read(input: impl BufRead, form: AnswerForm) -> io::Result<Vec<(TollAnswer, f64)>> {
     let mut answers = Vec::new();
     for (at, line) in input.lines().enumerate() {
         let line = line?;
         if !line.trim().is_empty() {
             answers.push(
-                Answer::parse(&line, form).map_err(|reason| {
+                TollAnswer::parse(&line, form).map_err(|reason| {
                     io::Error::new(io::ErrorKind::InvalidData, format!("line {}: {reason}", at + 1))
                 })?,
             );

@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::answer::Answer;
+use crate::answer::TollAnswer;
 use crate::history::History;
-use crate::row::{EXIT, Kind, Row, Second};
+use crate::row::{EXIT, Row, RowKind, Second};
 use crate::rules::{GAP_SECONDS_MAX, STOPPED_REPORTS, ahead, mean_of_means, minute, toll};
 
 /// An answer that must be given, and what is right as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The primary answer.
-    pub answer: Answer,
+    pub answer: TollAnswer,
     /// What may differ.
     pub tolerance: Tolerance,
 }
@@ -79,12 +79,12 @@ pub struct Reference {
     /// By vehicle: time of each crossing, and the balance from there on. Crossings of more than a
     /// minute ago are one.
     accounts: HashMap<u32, Vec<(u32, u32)>>,
-    counts: Counts,
+    counts: ReferenceCounts,
 }
 
 /// What was seen and done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ReferenceCounts {
     /// Position reports.
     pub reports: u64,
     /// Queries of each type: 2, 3, 4.
@@ -104,7 +104,7 @@ impl Reference {
     }
 
     /// What was seen and done.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ReferenceCounts {
         self.counts
     }
 
@@ -121,22 +121,22 @@ impl Reference {
         let moved = self.stopped_before(second);
         for row in &second.rows {
             match row.kind {
-                Kind::Report => self.report(row, out),
-                Kind::Balance => self.counts.queries[0] += 1,
-                Kind::Expenditure => self.counts.queries[1] += 1,
-                Kind::TravelTime => self.counts.queries[2] += 1,
+                RowKind::Report => self.report(row, out),
+                RowKind::Balance => self.counts.queries[0] += 1,
+                RowKind::Expenditure => self.counts.queries[1] += 1,
+                RowKind::TravelTime => self.counts.queries[2] += 1,
             }
         }
         self.gather_evidence(second, &moved);
         for row in &second.rows {
             match row.kind {
-                Kind::Balance => out.push(self.balance(row)),
-                Kind::Expenditure => {
+                RowKind::Balance => out.push(self.balance(row)),
+                RowKind::Expenditure => {
                     let balance = self.history.get(row.vid, row.day, row.xway);
-                    let answer = |balance| Answer::Expenditure { time: row.time, query: row.query, balance };
+                    let answer = |balance| TollAnswer::Expenditure { time: row.time, query: row.query, balance };
                     out.extend(balance.map(answer).map(exact));
                 }
-                Kind::Report | Kind::TravelTime => {}
+                RowKind::Report | RowKind::TravelTime => {}
             }
         }
     }
@@ -144,7 +144,7 @@ impl Reference {
     /// Vehicles that report in this second and were stopped before it, by place.
     fn stopped_before(&self, second: &Second) -> HashMap<Place, BTreeSet<u32>> {
         let mut before: HashMap<Place, BTreeSet<u32>> = HashMap::new();
-        for row in second.rows.iter().filter(|row| row.kind == Kind::Report) {
+        for row in second.rows.iter().filter(|row| row.kind == RowKind::Report) {
             if let Some(vehicle) = self.vehicles.get(&row.vid)
                 && self.stopped.get(&place(&vehicle.last)).is_some_and(|stopped| stopped.contains(&row.vid))
             {
@@ -219,12 +219,12 @@ impl Reference {
             (true, true) => Tolerance::Speed,
             (true, false) => Tolerance::Exact,
         };
-        out.push(Expected { answer: Answer::Toll { vid: row.vid, time: row.time, speed, toll }, tolerance });
+        out.push(Expected { answer: TollAnswer::Toll { vid: row.vid, time: row.time, speed, toll }, tolerance });
         let Row { time, vid, xway, direction, .. } = *row;
         let doubtful = self.nearest(row, &self.doubtful);
         if let Some(segment) = accident.or(doubtful) {
             let tolerance = if certain { Tolerance::Exact } else { Tolerance::Accident };
-            out.push(Expected { answer: Answer::Accident { time, vid, segment, xway, direction }, tolerance });
+            out.push(Expected { answer: TollAnswer::Accident { time, vid, segment, xway, direction }, tolerance });
         }
         toll
     }
@@ -257,7 +257,7 @@ impl Reference {
 
     /// Looks at the stopped cars that reported, with the state after the whole second.
     fn gather_evidence(&mut self, second: &Second, moved: &HashMap<Place, BTreeSet<u32>>) {
-        for row in second.rows.iter().filter(|row| row.kind == Kind::Report) {
+        for row in second.rows.iter().filter(|row| row.kind == RowKind::Report) {
             let none = BTreeSet::new();
             let here = self.stopped.get(&place(row)).unwrap_or(&none);
             if !here.contains(&row.vid) {
@@ -284,7 +284,7 @@ impl Reference {
         let pairs = account.iter().zip(ends).filter(|(_, end)| *end > from).map(|(pair, _)| *pair).collect();
         let first = account.first().map_or(u32::MAX, |(time, _)| *time);
         let none = (first > from).then_some((from, query.time));
-        let answer = Answer::Balance { time: query.time, query: query.query, result_time, balance };
+        let answer = TollAnswer::Balance { time: query.time, query: query.query, result_time, balance };
         Expected { answer, tolerance: Tolerance::Current { pairs, none } }
     }
 
@@ -298,12 +298,12 @@ impl Reference {
     }
 }
 
-fn exact(answer: Answer) -> Expected {
+fn exact(answer: TollAnswer) -> Expected {
     Expected { answer, tolerance: Tolerance::Exact }
 }
 
 /// The primary answers to an input.
-pub fn answers(seconds: impl IntoIterator<Item = Second>, history: History) -> Vec<Answer> {
+pub fn answers(seconds: impl IntoIterator<Item = Second>, history: History) -> Vec<TollAnswer> {
     let mut reference = Reference::new(history);
     let mut expected = Vec::new();
     seconds.into_iter().for_each(|second| reference.second(&second, &mut expected));
@@ -312,5 +312,5 @@ pub fn answers(seconds: impl IntoIterator<Item = Second>, history: History) -> V
 
 /// Whether an accident is expected in one order of rows only. (A toll beside it says what holds.)
 fn is_doubtful_accident(expected: &Expected) -> bool {
-    expected.tolerance == Tolerance::Accident && matches!(expected.answer, Answer::Accident { .. })
+    expected.tolerance == Tolerance::Accident && matches!(expected.answer, TollAnswer::Accident { .. })
 }

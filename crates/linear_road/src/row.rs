@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 
 /// What a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum RowKind {
     /// Type 0: a vehicle tells its position.
     Report,
     /// Type 2: asks for the balance of an account.
@@ -17,20 +17,20 @@ pub enum Kind {
     TravelTime,
 }
 
-impl Kind {
+impl RowKind {
     /// The number in the first field.
     pub fn number(self) -> u8 {
         match self {
-            Kind::Report => 0,
-            Kind::Balance => 2,
-            Kind::Expenditure => 3,
-            Kind::TravelTime => 4,
+            RowKind::Report => 0,
+            RowKind::Balance => 2,
+            RowKind::Expenditure => 3,
+            RowKind::TravelTime => 4,
         }
     }
 }
 
 /// The lane of an exit ramp.
-pub const EXIT: u8 = 4;
+pub(crate) const EXIT: u8 = 4;
 
 /// One row. Fields that its kind does not use are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +38,7 @@ pub struct Row {
     /// Seconds since the start.
     pub time: u32,
     /// What it is.
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Vehicle.
     pub vid: u32,
     /// Miles per hour, 0 to 100.
@@ -64,11 +64,11 @@ impl Row {
     #[allow(clippy::too_many_arguments)]
     pub fn report(time: u32, vid: u32, speed: u8, xway: u16, lane: u8, direction: u8, position: u32) -> Row {
         let segment = (position / 5280) as u8;
-        Row { time, kind: Kind::Report, vid, speed, xway, lane, direction, segment, position, query: 0, day: 0 }
+        Row { time, kind: RowKind::Report, vid, speed, xway, lane, direction, segment, position, query: 0, day: 0 }
     }
 
     /// A query; `xway` and `day` are of expenditure queries.
-    pub fn query(time: u32, kind: Kind, vid: u32, query: u32, xway: u16, day: u8) -> Row {
+    pub fn query(time: u32, kind: RowKind, vid: u32, query: u32, xway: u16, day: u8) -> Row {
         Row { kind, query, day, ..Row::report(time, vid, 0, xway, 0, 0, 0) }
     }
 
@@ -76,12 +76,12 @@ impl Row {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let Row { time, kind, vid, speed, xway, lane, direction, segment, position, query, day } = self;
         match kind {
-            Kind::Report => {
+            RowKind::Report => {
                 write!(out, "0,{time},{vid},{speed},{xway},{lane},{direction},{segment},{position},-1,-1,-1,-1,-1,-1")
             }
-            Kind::Balance => write!(out, "2,{time},{vid},-1,-1,-1,-1,-1,-1,{query},-1,-1,-1,-1,-1"),
-            Kind::Expenditure => write!(out, "3,{time},{vid},-1,{xway},-1,-1,-1,-1,{query},-1,-1,-1,-1,{day}"),
-            Kind::TravelTime => write!(out, "4,{time},{vid},-1,{xway},-1,-1,-1,-1,{query},0,0,0,0,-1"),
+            RowKind::Balance => write!(out, "2,{time},{vid},-1,-1,-1,-1,-1,-1,{query},-1,-1,-1,-1,-1"),
+            RowKind::Expenditure => write!(out, "3,{time},{vid},-1,{xway},-1,-1,-1,-1,{query},-1,-1,-1,-1,{day}"),
+            RowKind::TravelTime => write!(out, "4,{time},{vid},-1,{xway},-1,-1,-1,-1,{query},0,0,0,0,-1"),
         }
     }
 
@@ -109,14 +109,14 @@ impl Row {
         let vid = within(2, "the vehicle", i64::from(i32::MAX))? as u32;
         let query = |kind| -> Result<Row, String> {
             let query = within(9, "the query", i64::from(u32::MAX))? as u32;
-            let xway = if kind == Kind::Expenditure { within(4, "the expressway", 65_535)? as u16 } else { 0 };
-            let day = if kind == Kind::Expenditure { within(14, "the day", 69)? as u8 } else { 0 };
+            let xway = if kind == RowKind::Expenditure { within(4, "the expressway", 65_535)? as u16 } else { 0 };
+            let day = if kind == RowKind::Expenditure { within(14, "the day", 69)? as u8 } else { 0 };
             Ok(Row::query(time, kind, vid, query, xway, day))
         };
         match fields[0] {
             0 => Ok(Row {
                 time,
-                kind: Kind::Report,
+                kind: RowKind::Report,
                 vid,
                 speed: within(3, "the speed", 255)? as u8,
                 xway: within(4, "the expressway", 65_535)? as u16,
@@ -127,9 +127,9 @@ impl Row {
                 query: 0,
                 day: 0,
             }),
-            2 => query(Kind::Balance),
-            3 => query(Kind::Expenditure),
-            4 => query(Kind::TravelTime),
+            2 => query(RowKind::Balance),
+            3 => query(RowKind::Expenditure),
+            4 => query(RowKind::TravelTime),
             other => Err(format!("the type of a row is 0, 2, 3 or 4, not {other}")),
         }
     }
@@ -205,7 +205,7 @@ impl<I: Iterator<Item = io::Result<Row>>> Iterator for Seconds<I> {
 /// The rows without further reports of a vehicle.
 fn first_reports(mut rows: Vec<Row>) -> Vec<Row> {
     let mut seen = std::collections::HashSet::with_capacity(rows.len());
-    rows.retain(|row| row.kind != Kind::Report || seen.insert(row.vid));
+    rows.retain(|row| row.kind != RowKind::Report || seen.insert(row.vid));
     rows
 }
 
@@ -217,9 +217,9 @@ mod tests {
     fn rows_survive_their_text_form() {
         let rows = [
             Row::report(17, 107, 32, 3, 0, 1, 53_320),
-            Row::query(26, Kind::Balance, 433, 2, 0, 0),
-            Row::query(10, Kind::Expenditure, 231, 0, 1, 60),
-            Row::query(23, Kind::TravelTime, 396, 1, 0, 0),
+            Row::query(26, RowKind::Balance, 433, 2, 0, 0),
+            Row::query(10, RowKind::Expenditure, 231, 0, 1, 60),
+            Row::query(23, RowKind::TravelTime, 396, 1, 0, 0),
         ];
         for row in rows {
             let mut text = Vec::new();

@@ -8,13 +8,13 @@ pub fn minute(time: u32) -> u32 {
 }
 
 /// Reports further apart than so many seconds belong to different trips.
-pub const GAP_SECONDS_MAX: u32 = 60;
+pub(crate) const GAP_SECONDS_MAX: u32 = 60;
 
 /// Identical reports that make a vehicle a stopped one.
-pub const STOPPED_REPORTS: u8 = 4;
+pub(crate) const STOPPED_REPORTS: u8 = 4;
 
 /// Segments upstream of an accident that are warned of it.
-pub const ZONE_SEGMENTS: u8 = 4;
+pub(crate) const ZONE_SEGMENTS: u8 = 4;
 
 /// The toll in cents of a segment with so many vehicles in the minute before, this mean speed (-1
 /// for none), outside of the zones of accidents.
@@ -45,7 +45,7 @@ pub fn ahead(direction: u8, segment: u8, accident: u8) -> Option<u8> {
 ///
 /// Numerators and denominators are of at most five minutes of one segment: exact in 128 bits as
 /// long as denominators stay below a million.
-pub fn mean_of_means(fractions: impl IntoIterator<Item = (u64, u64)>) -> (i32, bool) {
+pub(crate) fn mean_of_means(fractions: impl IntoIterator<Item = (u64, u64)>) -> (i32, bool) {
     let (mut above, mut below, mut n) = (0u128, 1u128, 0u128);
     for (numerator, denominator) in fractions {
         let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));

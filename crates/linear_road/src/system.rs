@@ -6,12 +6,12 @@
 
 use anabranch_batch::{Batch, Time};
 use anabranch_engine::Error;
-use anabranch_shards::{Carry, Layout, Moved, Run};
+use anabranch_shards::{Carry, Layout, Moved, ShardRun};
 
-use crate::answer::Answer;
+use crate::answer::TollAnswer;
 use crate::history::History;
-use crate::program::{HISTORY, Keep, ROWS, columns, program};
-use crate::row::{Kind, Row, Second};
+use crate::program::{HISTORY, KeptRows, ROWS, columns, program};
+use crate::row::{Row, RowKind, Second};
 
 /// How the program runs.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct Setup {
     /// Expressways: rows of others are errors.
     pub expressways: u32,
     /// Where balances are kept.
-    pub keep: Keep,
+    pub keep: KeptRows,
     /// Shards, a thread each.
     pub layout: Layout,
     /// How rows cross between them.
@@ -29,13 +29,13 @@ pub struct Setup {
 impl Setup {
     /// So many expressways in so many shards of one process.
     pub fn new(expressways: u32, shards: usize) -> Setup {
-        Setup { expressways, keep: Keep::default(), layout: Layout::flat(shards), carry: Carry::Batches }
+        Setup { expressways, keep: KeptRows::default(), layout: Layout::flat(shards), carry: Carry::Batches }
     }
 }
 
 /// See the [module's page](self).
 pub struct System {
-    run: Run,
+    run: ShardRun,
     shards: usize,
     counts: Counts,
 }
@@ -80,7 +80,7 @@ impl System {
     ///
     /// # Errors
     /// As for `take`.
-    pub fn answer(&mut self, second: &Second) -> Result<Vec<Answer>, Error> {
+    pub fn answer(&mut self, second: &Second) -> Result<Vec<TollAnswer>, Error> {
         read(&self.take(second)?)
     }
 
@@ -88,7 +88,7 @@ impl System {
     ///
     /// # Errors
     /// As for `take`.
-    pub fn answer_all(&mut self, seconds: &[Second]) -> Result<Vec<Answer>, Error> {
+    pub fn answer_all(&mut self, seconds: &[Second]) -> Result<Vec<TollAnswer>, Error> {
         read(&self.take_all(seconds)?)
     }
 
@@ -118,7 +118,7 @@ impl System {
         self.counts.refused += second.n_refused as u64;
         for row in &second.rows {
             match row.kind {
-                Kind::Report => self.counts.reports += 1,
+                RowKind::Report => self.counts.reports += 1,
                 other => self.counts.queries[usize::from(other.number()) - 2] += 1,
             }
         }
@@ -147,7 +147,7 @@ impl System {
 ///
 /// # Errors
 /// `Internal` when a row is no answer.
-pub fn read(batches: &[Batch]) -> Result<Vec<Answer>, Error> {
+pub fn read(batches: &[Batch]) -> Result<Vec<TollAnswer>, Error> {
     let mut answers = Vec::new();
     batches.iter().try_for_each(|batch| columns::answers(batch).map(|more| answers.extend(more)))?;
     Ok(answers)

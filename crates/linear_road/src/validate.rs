@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::answer::Answer;
+use crate::answer::TollAnswer;
 use crate::reference::{Expected, Tolerance};
 
 /// Differences that are kept to be shown, of each kind.
@@ -16,12 +16,12 @@ const SHOWN_MAX: usize = 5;
 /// What identifies an answer: its type and the row it answers.
 type Key = (u8, u32, u32);
 
-fn key(answer: &Answer) -> Key {
+fn key(answer: &TollAnswer) -> Key {
     match *answer {
-        Answer::Toll { vid, time, .. } => (0, time, vid),
-        Answer::Accident { time, vid, .. } => (1, time, vid),
-        Answer::Balance { query, .. } => (2, query, 0),
-        Answer::Expenditure { query, .. } => (3, query, 0),
+        TollAnswer::Toll { vid, time, .. } => (0, time, vid),
+        TollAnswer::Accident { time, vid, .. } => (1, time, vid),
+        TollAnswer::Balance { query, .. } => (2, query, 0),
+        TollAnswer::Expenditure { query, .. } => (3, query, 0),
     }
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Compares answers, each with its time of delivery if that is to count, with what is expected.
-pub fn compare(expected: &[Expected], given: impl IntoIterator<Item = (Answer, Option<f64>)>) -> Verdict {
+pub fn compare(expected: &[Expected], given: impl IntoIterator<Item = (TollAnswer, Option<f64>)>) -> Verdict {
     let mut verdict = Verdict::default();
     let mut open: BTreeMap<Key, (&Expected, u32)> = BTreeMap::new();
     for expected in expected {
@@ -128,7 +128,7 @@ pub fn compare(expected: &[Expected], given: impl IntoIterator<Item = (Answer, O
     for (key, (expected, n_given)) in open {
         let tally = &mut verdict.tallies[usize::from(key.0)];
         let may_be_missing =
-            expected.tolerance == Tolerance::Accident && matches!(expected.answer, Answer::Accident { .. });
+            expected.tolerance == Tolerance::Accident && matches!(expected.answer, TollAnswer::Accident { .. });
         if may_be_missing && n_given == 0 {
             continue;
         }
@@ -142,7 +142,7 @@ pub fn compare(expected: &[Expected], given: impl IntoIterator<Item = (Answer, O
 }
 
 /// Compares the answers of two systems without a judge of what is right: `left` counts as expected.
-pub fn compare_two(left: &[Answer], right: impl IntoIterator<Item = (Answer, Option<f64>)>) -> Verdict {
+pub fn compare_two(left: &[TollAnswer], right: impl IntoIterator<Item = (TollAnswer, Option<f64>)>) -> Verdict {
     let expected: Vec<Expected> =
         left.iter().map(|answer| Expected { answer: *answer, tolerance: Tolerance::Exact }).collect();
     compare(&expected, right)
@@ -150,24 +150,26 @@ pub fn compare_two(left: &[Answer], right: impl IntoIterator<Item = (Answer, Opt
 
 /// Whether two answers say the same. (The official form of an accident does not say which
 /// expressway.)
-fn is_equal(expected: &Answer, given: &Answer) -> bool {
+fn is_equal(expected: &TollAnswer, given: &TollAnswer) -> bool {
     match (expected, given) {
-        (Answer::Accident { segment: ours, .. }, Answer::Accident { segment: theirs, .. }) => ours == theirs,
-        (Answer::Expenditure { balance: ours, .. }, Answer::Expenditure { balance: theirs, .. }) => ours == theirs,
+        (TollAnswer::Accident { segment: ours, .. }, TollAnswer::Accident { segment: theirs, .. }) => ours == theirs,
+        (TollAnswer::Expenditure { balance: ours, .. }, TollAnswer::Expenditure { balance: theirs, .. }) => {
+            ours == theirs
+        }
         _ => expected == given,
     }
 }
 
-fn is_tolerated(expected: &Expected, given: &Answer) -> bool {
+fn is_tolerated(expected: &Expected, given: &TollAnswer) -> bool {
     match (&expected.tolerance, &expected.answer, given) {
         (Tolerance::Exact, ..) => false,
         (Tolerance::Accident, ..) => true,
         (
             Tolerance::Speed,
-            Answer::Toll { speed: ours, toll: our_toll, .. },
-            Answer::Toll { speed: theirs, toll: their_toll, .. },
+            TollAnswer::Toll { speed: ours, toll: our_toll, .. },
+            TollAnswer::Toll { speed: theirs, toll: their_toll, .. },
         ) => (ours - theirs).abs() <= 1 && our_toll == their_toll,
-        (Tolerance::Current { pairs, none }, _, Answer::Balance { result_time, balance, .. }) => {
+        (Tolerance::Current { pairs, none }, _, TollAnswer::Balance { result_time, balance, .. }) => {
             let is_none = |(from, to): &(u32, u32)| *balance == 0 && (*from..=*to).contains(result_time);
             pairs.contains(&(*result_time, *balance)) || none.as_ref().is_some_and(is_none)
         }

@@ -7,7 +7,7 @@ use crate::order::Nulls;
 
 /// What an as-of join matches on. Columns are positions in each side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Asof {
+pub struct AsofJoin {
     /// Columns of the left side,
     pub left_key: Vec<usize>,
     /// which are equal to these of the right side, pairwise of the same types.

@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use datafusion_common::DFSchema;
 
-use crate::asof::{Asof, Strategy};
+use crate::asof::{AsofJoin, Strategy};
 use crate::explain::{aggregate_call, equals, expression, list, name, names, order};
 use crate::ir::Plan;
 use crate::recognize::{Recognize, Skip};
 use crate::window::{Place, Window, WindowFunction};
 
 /// An as-of join.
-pub(crate) fn asof(plan: &Plan, left: &Plan, right: &Plan, asof: &Asof) -> String {
+pub(crate) fn asof(plan: &Plan, left: &Plan, right: &Plan, asof: &AsofJoin) -> String {
     let (left_time, right_time) = (name(&left.schema, asof.left_time), name(&right.schema, asof.right_time));
     let outer = if asof.outer { " left" } else { "" };
     let equal = if asof.exact { "=" } else { "" };
@@ -89,13 +89,13 @@ pub(crate) fn window(plan: &Plan, input: &Plan, window: &Window) -> String {
     out
 }
 
-fn frame(input: &DFSchema, frame: &Frame) -> String {
-    let bound = |bound: Bound| match bound {
-        Bound::First => "first".to_owned(),
-        Bound::Last => "last".to_owned(),
-        Bound::Rows(rows) => format!("row {rows:+}"),
-        Bound::Peers(groups) => format!("peers {groups:+}"),
-        Bound::Key(column) => name(input, column),
+fn frame(input: &DFSchema, frame: &WindowFrame) -> String {
+    let bound = |bound: FrameBound| match bound {
+        FrameBound::First => "first".to_owned(),
+        FrameBound::Last => "last".to_owned(),
+        FrameBound::Rows(rows) => format!("row {rows:+}"),
+        FrameBound::Peers(groups) => format!("peers {groups:+}"),
+        FrameBound::Key(column) => name(input, column),
     };
     let exclude = match frame.exclude {
         Exclude::Nothing => "",

@@ -12,7 +12,7 @@ use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
 use crate::aggregate::AggregateCall;
-use crate::asof::Asof;
+use crate::asof::AsofJoin;
 use crate::order::{Nulls, SortKey};
 use crate::recognize::Recognize;
 use crate::temporal::Verb;
@@ -96,7 +96,7 @@ pub enum Node {
         /// in these.
         right: Arc<Plan>,
         /// What is matched.
-        asof: Asof,
+        asof: AsofJoin,
     },
     /// One row per group: the key columns, then the calls' results. Without keys, exactly one row
     /// (SQL's global aggregate).

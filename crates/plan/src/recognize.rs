@@ -21,7 +21,7 @@ pub struct Recognize {
     /// The order of a partition's rows; ties are broken by the remaining columns, ascending.
     pub order: Vec<SortKey>,
     /// What follows what.
-    pub pattern: Pattern,
+    pub pattern: RowPattern,
     /// What the pattern's numbers stand for.
     pub variables: Vec<Variable>,
     /// What conditions read.
@@ -37,17 +37,17 @@ pub struct Recognize {
 
 /// A regular expression over variables. The order of alternatives says which is preferred.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Pattern {
+pub enum RowPattern {
     /// One row.
     Variable(usize),
     /// One after another.
-    Sequence(Vec<Pattern>),
+    Sequence(Vec<RowPattern>),
     /// Any one of these, preferably the first.
-    Alternatives(Vec<Pattern>),
+    Alternatives(Vec<RowPattern>),
     /// At least so often, and at most so often.
     Repeat {
         /// What is repeated.
-        part: Box<Pattern>,
+        part: Box<RowPattern>,
         /// At least so often.
         min: usize,
         /// At most so often; `None` for any number.
@@ -166,15 +166,15 @@ impl Recognize {
         self.text(&self.pattern, false)
     }
 
-    fn text(&self, pattern: &Pattern, is_part: bool) -> String {
-        let all = |parts: &[Pattern], between: &str, is_part| {
+    fn text(&self, pattern: &RowPattern, is_part: bool) -> String {
+        let all = |parts: &[RowPattern], between: &str, is_part| {
             parts.iter().map(|part| self.text(part, is_part)).collect::<Vec<_>>().join(between)
         };
         let (text, is_one) = match pattern {
-            Pattern::Variable(variable) => (self.variables[*variable].name.clone(), true),
-            Pattern::Sequence(parts) => (all(parts, " ", parts.len() > 1), parts.len() == 1),
-            Pattern::Alternatives(parts) => (all(parts, " | ", true), parts.len() == 1),
-            Pattern::Repeat { part, min, max, is_reluctant } => {
+            RowPattern::Variable(variable) => (self.variables[*variable].name.clone(), true),
+            RowPattern::Sequence(parts) => (all(parts, " ", parts.len() > 1), parts.len() == 1),
+            RowPattern::Alternatives(parts) => (all(parts, " | ", true), parts.len() == 1),
+            RowPattern::Repeat { part, min, max, is_reluctant } => {
                 let times = match (min, max) {
                     (0, None) => "*".to_owned(),
                     (1, None) => "+".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! Law: a call sees the rows of its frame in the window's order, and no others.
 
-use anabranch_batch::frame::Frame;
+use anabranch_batch::frame::WindowFrame;
 
 use crate::aggregate::AggregateCall;
 use crate::order::SortKey;
@@ -25,7 +25,7 @@ pub struct WindowCall {
     /// What is computed.
     pub function: WindowFunction,
     /// Over which rows; the distribution functions look at the whole partition.
-    pub frame: Frame,
+    pub frame: WindowFrame,
 }
 
 /// The window functions that look at a frame or at the whole partition.

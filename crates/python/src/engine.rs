@@ -181,7 +181,7 @@ impl Engine {
     /// Lets workers and sources run until nothing is left to do at present.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         self.ask(py, None, |session| {
-            while session.step()? == anabranch_engine::Step::Working {}
+            while session.step()? == anabranch_engine::StepStatus::Working {}
             Ok(())
         })
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anabranch_engine::frame::arrival::{Completed, Disorder};
 use anabranch_engine::frame::{
-    Aggregate, Asof, Emit, Events, Expr, FOREVER, Frame as EngineFrame, How, Strategy, avg, bool_and, bool_or, collect,
-    count, count_rows, custom, custom_invertible, first, last, max, median, min, percentile_cont, percentile_disc,
-    product, single, stddev, stddev_population, sum, top_k, variance, variance_population,
+    AsofOptions, EmitWhen, Events, Expr, FOREVER, Frame as EngineFrame, FrameAggregate, How, Strategy, avg, bool_and,
+    bool_or, collect, count, count_rows, custom, custom_invertible, first, last, max, median, min, percentile_cont,
+    percentile_disc, product, single, stddev, stddev_population, sum, top_k, variance, variance_population,
 };
 use arrow::datatypes::DataType;
 use pyo3::exceptions::PyValueError;
@@ -98,9 +98,9 @@ impl Frame {
             ("stitch", []) => frame.stitch(),
             ("distinct", []) => frame.distinct(),
             ("consecutive_pairs", []) => frame.consecutive_pairs(),
-            ("emit_on_close", []) => frame.emit(Emit::OnClose),
-            ("emit_early", []) => frame.emit(Emit::Early),
-            ("emit_progressive", [Some(ticks)]) => frame.emit(Emit::Progressive(*ticks)),
+            ("emit_on_close", []) => frame.emit(EmitWhen::OnClose),
+            ("emit_early", []) => frame.emit(EmitWhen::Early),
+            ("emit_progressive", [Some(ticks)]) => frame.emit(EmitWhen::Progressive(*ticks)),
             _ => return Err(PyValueError::new_err(format!("there is no verb {verb} of {} numbers", ticks.len()))),
         };
         Frame::checked(py, made)
@@ -177,7 +177,8 @@ impl Frame {
         functions: Functions<'_>,
     ) -> PyResult<Frame> {
         let keys = named(py, &self.frame, &names, &texts, &functions)?;
-        let calls = calls.iter().map(|call| self.call(py, call, &functions)).collect::<PyResult<Vec<Aggregate>>>()?;
+        let calls =
+            calls.iter().map(|call| self.call(py, call, &functions)).collect::<PyResult<Vec<FrameAggregate>>>()?;
         Frame::checked(py, self.frame.group_by(keys).agg(calls))
     }
 
@@ -316,7 +317,7 @@ impl Frame {
     ) -> PyResult<Frame> {
         let left = expressions(py, &self.frame, &left, &[], &functions)?;
         let right = expressions(py, &other.frame, &right, &[], &functions)?;
-        let mut asof = Asof::strategy(match strategy {
+        let mut asof = AsofOptions::strategy(match strategy {
             "forward" => Strategy::Forward,
             "nearest" => Strategy::Nearest,
             _ => Strategy::Backward,
@@ -403,7 +404,7 @@ impl Frame {
         Ok(self.frame.with_columns(exprs))
     }
 
-    fn call(&self, py: Python<'_>, call: &Call<'_>, functions: &Functions<'_>) -> PyResult<Aggregate> {
+    fn call(&self, py: Python<'_>, call: &Call<'_>, functions: &Functions<'_>) -> PyResult<FrameAggregate> {
         let (name, function, arguments, filter, distinct, number, user) = call;
         let texts: Vec<String> = arguments.iter().chain(filter).cloned().collect();
         let mut exprs = expressions(py, &self.frame, &texts, &[], functions)?;
@@ -424,7 +425,7 @@ impl Frame {
 }
 
 /// An aggregate by its name.
-fn built_in(function: &str, argument: Option<Expr>, number: Option<f64>) -> Option<Aggregate> {
+fn built_in(function: &str, argument: Option<Expr>, number: Option<f64>) -> Option<FrameAggregate> {
     let Some(argument) = argument else { return (function == "count").then(count_rows) };
     Some(match (function, number) {
         ("count", _) => count(argument),

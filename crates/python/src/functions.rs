@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_engine::frame::{Invertible, Rows as EngineRows, UserAggregate};
+use anabranch_engine::frame::{GroupRows as EngineRows, Invertible, UserAggregate};
 use anabranch_engine::functions::{Function as EngineFunction, UserFunction};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use anabranch_engine::{Clock, Error, ErrorKind, Interrupt, Options, Session, Step};
+use anabranch_engine::{Clock, Error, ErrorKind, Interrupt, Options, Session, StepStatus};
 use anabranch_file::FileConnector;
 use pyo3::prelude::*;
 
@@ -201,15 +201,15 @@ fn gone() -> Error {
 /// With a clock of the caller's nothing happens between requests.
 fn serve(session: &mut Session, inbox: &Receiver<Job>, is_stepped: bool) {
     loop {
-        let step = if is_stepped { session.step() } else { Ok(Step::Idle { retry_after: None }) };
+        let step = if is_stepped { session.step() } else { Ok(StepStatus::Idle { retry_after: None }) };
         let next = match step {
-            Ok(Step::Working) => match inbox.try_recv() {
+            Ok(StepStatus::Working) => match inbox.try_recv() {
                 Ok(job) => Ok(job),
                 Err(TryRecvError::Empty) => Err(RecvTimeoutError::Timeout),
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
             },
-            Ok(Step::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
-            Ok(Step::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Ok(StepStatus::Idle { retry_after: Some(pause) }) => inbox.recv_timeout(pause),
+            Ok(StepStatus::Idle { retry_after: None }) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Err(_) => {
                 // An interrupt that came too late for its statement is not meant for the sources.
                 session.interrupt().clear();

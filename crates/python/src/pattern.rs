@@ -4,7 +4,7 @@
 //! value), ..])`, `("sequence" | "any_part", [part, ..])` or `("repeat", part, min, max)`.
 //! Expressions are SQL over the frame's columns and the registers.
 
-use anabranch_engine::frame::{Expr, Frame as EngineFrame, Pattern, reg};
+use anabranch_engine::frame::{EventPattern, Expr, Frame as EngineFrame, reg};
 use arrow::datatypes::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -68,13 +68,13 @@ struct Reader<'a, 'py> {
 }
 
 impl Reader<'_, '_> {
-    fn part(&self, part: &Bound<'_, PyTuple>) -> PyResult<Pattern> {
+    fn part(&self, part: &Bound<'_, PyTuple>) -> PyResult<EventPattern> {
         let kind: String = part.get_item(0)?.extract()?;
         match kind.as_str() {
             "sequence" | "any_part" => {
                 let parts: Vec<Bound<'_, PyTuple>> = part.get_item(1)?.extract()?;
                 let parts = parts.iter().map(|part| self.part(part)).collect::<PyResult<Vec<_>>>()?;
-                Ok(if kind == "sequence" { Pattern::sequence(parts) } else { Pattern::any_part(parts) })
+                Ok(if kind == "sequence" { EventPattern::sequence(parts) } else { EventPattern::any_part(parts) })
             }
             "repeat" => {
                 let inner = self.part(part.get_item(1)?.cast::<PyTuple>()?)?;
@@ -84,15 +84,15 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn element(&self, kind: &str, part: &Bound<'_, PyTuple>) -> PyResult<Pattern> {
+    fn element(&self, kind: &str, part: &Bound<'_, PyTuple>) -> PyResult<EventPattern> {
         let condition: Option<String> = part.get_item(1)?.extract()?;
         let condition = condition.map(|text| self.expression(text)).transpose()?;
         let mut made = match (kind, condition) {
-            ("any_event", _) => Pattern::any_event(),
-            ("event", Some(condition)) => Pattern::event(condition),
-            ("any_of", Some(condition)) => Pattern::any_of(condition),
-            ("all_of", Some(condition)) => Pattern::all_of(condition),
-            ("none_of", Some(condition)) => Pattern::none_of(condition),
+            ("any_event", _) => EventPattern::any_event(),
+            ("event", Some(condition)) => EventPattern::event(condition),
+            ("any_of", Some(condition)) => EventPattern::any_of(condition),
+            ("all_of", Some(condition)) => EventPattern::all_of(condition),
+            ("none_of", Some(condition)) => EventPattern::none_of(condition),
             _ => return Err(PyValueError::new_err(format!("there is no part {kind} of a pattern"))),
         };
         let sets: Vec<(String, String)> = part.get_item(2)?.extract()?;

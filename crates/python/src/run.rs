@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use anabranch_engine::frame::{Event, FOREVER, Frame as EngineFrame, Lifetime, Run as EngineRun};
+use anabranch_engine::frame::{Event, FOREVER, Frame as EngineFrame, FrameRun as EngineRun, ResultLifetime};
 use anabranch_engine::{Error, Options, ScalarValue, Session};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow::compute::cast;
@@ -260,9 +260,9 @@ fn row_of(batch: &RecordBatch, row: usize) -> Result<Vec<ScalarValue>, Error> {
 }
 
 /// Lifetimes as rows.
-fn table(schema: &Schema, lifetimes: &[Lifetime], instants: bool) -> Result<Rows, Error> {
+fn table(schema: &Schema, lifetimes: &[ResultLifetime], instants: bool) -> Result<Rows, Error> {
     let starts: Int64Array = lifetimes.iter().map(|lifetime| Some(lifetime.start)).collect();
-    let end = |lifetime: &Lifetime| (lifetime.end != FOREVER).then_some(lifetime.end);
+    let end = |lifetime: &ResultLifetime| (lifetime.end != FOREVER).then_some(lifetime.end);
     let ends: Int64Array = lifetimes.iter().map(end).collect();
     let mut columns = vec![timed(Arc::new(starts), instants), timed(Arc::new(ends), instants)];
     for (at, field) in schema.fields().iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::error::ServerError;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::session;
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 use crate::tls;
 
 /// Stack of a client's thread. Pages that are not touched take no memory; deep queries are planned
@@ -44,7 +44,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     address: SocketAddr,
     listener: Option<JoinHandle<()>>,
 }
@@ -61,7 +61,7 @@ impl Server {
         let tls = config.tls.as_ref().map(tls::load).transpose()?;
         let listener = listen(config.listen)?;
         let address = listener.local_addr().map_err(|error| ServerError::new(format!("no address: {error}")))?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerShared {
             database,
             users,
             limits: config.limits,
@@ -87,7 +87,7 @@ impl Server {
         self.shared.peers.count()
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerShared> {
         &self.shared
     }
 
@@ -159,7 +159,7 @@ fn wake(mut address: SocketAddr) {
 }
 
 /// Takes clients in until the server ends.
-fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+fn accept(shared: &Arc<ServerShared>, listener: &TcpListener) {
     loop {
         let accepted = listener.accept();
         if shared.peers.is_ending() {
@@ -177,7 +177,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
 }
 
 /// Gives a client a thread.
-fn admit(shared: &Arc<Shared>, socket: TcpStream, address: SocketAddr) {
+fn admit(shared: &Arc<ServerShared>, socket: TcpStream, address: SocketAddr) {
     if shared.n_threads.fetch_add(1, Ordering::SeqCst) >= shared.limits.connections + WAITING_MAX {
         shared.n_threads.fetch_sub(1, Ordering::SeqCst);
         shared.metrics.refused.inc();

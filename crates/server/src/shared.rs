@@ -12,7 +12,7 @@ use crate::peers::Peers;
 use crate::users::Users;
 
 /// What all clients share.
-pub(crate) struct Shared {
+pub(crate) struct ServerShared {
     pub database: Database,
     pub users: Users,
     pub limits: Limits,

@@ -35,14 +35,14 @@ impl User {
 /// All users of a server.
 #[derive(Clone, Debug)]
 pub struct Users {
-    users: BTreeMap<String, Known>,
+    users: BTreeMap<String, KnownUser>,
     /// Makes salts for names that no user has: they are the same at each attempt, as a user's are.
     pub(crate) secret: [u8; 32],
 }
 
 /// A user who can be checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownUser {
     pub verifier: Verifier,
     pub read_only: bool,
 }
@@ -59,7 +59,7 @@ impl Users {
                 ServerError::new(format!("the password of user \"{}\" is not a SCRAM-SHA-256 verifier", user.name))
                     .with_hint(format!("Make one with: anabranch password --user {}", user.name))
             })?;
-            if known.insert(user.name.clone(), Known { verifier, read_only: user.read_only }).is_some() {
+            if known.insert(user.name.clone(), KnownUser { verifier, read_only: user.read_only }).is_some() {
                 return Err(ServerError::new(format!("user \"{}\" is there twice", user.name)));
             }
         }
@@ -71,12 +71,12 @@ impl Users {
         self.users.is_empty()
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&Known> {
+    pub(crate) fn find(&self, name: &str) -> Option<&KnownUser> {
         self.users.get(name)
     }
 
     /// Whether this is the user's password; false for an unknown name, after the same work.
-    pub(crate) fn check(&self, name: &str, password: &str) -> Option<&Known> {
+    pub(crate) fn check(&self, name: &str, password: &str) -> Option<&KnownUser> {
         let known = self.users.get(name);
         let verifier = known.map_or_else(|| Verifier::of_nobody(name, &self.secret), |known| known.verifier.clone());
         let is_right = verifier.is_of(password);

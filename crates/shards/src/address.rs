@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use crate::message::{Message, Said};
-use crate::processes::frame::Frame;
+use crate::processes::frame::WireFrame;
 use crate::traffic::{CLIENT, Traffic};
 
 /// Where a shard is reached.
@@ -28,30 +28,30 @@ impl Address {
             Address::Here(shard) => {
                 let _ = shard.send(message);
             }
-            Address::There { process, shard } => traffic.tell(*process, Frame::Message { target: *shard, message }),
+            Address::There { process, shard } => traffic.tell(*process, WireFrame::Message { target: *shard, message }),
         }
     }
 }
 
 /// Where the client is reached.
 #[derive(Clone)]
-pub enum Client {
+pub enum ShardClient {
     /// In this process.
     Here(Sender<Said>),
     /// In the client's process.
     There,
 }
 
-impl Client {
+impl ShardClient {
     /// Says something to the client. A client that has gone away stops the run.
     pub fn say(&self, said: Said, traffic: &Traffic) {
         match self {
-            Client::Here(client) => {
+            ShardClient::Here(client) => {
                 let _ = client.send(said);
             }
-            Client::There => {
+            ShardClient::There => {
                 traffic.begin();
-                traffic.tell(CLIENT, Frame::Said(said));
+                traffic.tell(CLIENT, WireFrame::Said(said));
             }
         }
     }

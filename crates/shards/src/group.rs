@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anabranch_engine::Error;
 
-use crate::address::{Address, Client};
+use crate::address::{Address, ShardClient};
 use crate::layout::Layout;
 use crate::message::{Carry, Load, Message, Said};
 use crate::processes::Processes;
-use crate::processes::frame::Frame;
+use crate::processes::frame::WireFrame;
 use crate::processes::link::{Inlet, read_frames, write_frames};
 use crate::tasks::Tasks;
 use crate::traffic::{CLIENT, Traffic};
@@ -35,7 +35,7 @@ pub struct Group {
 }
 
 /// Where frames to another process are queued, and from where they are written.
-type Queue = (Option<Sender<Frame>>, Option<Receiver<Frame>>);
+type Queue = (Option<Sender<WireFrame>>, Option<Receiver<WireFrame>>);
 
 impl Group {
     /// Starts the shards of this process.
@@ -62,8 +62,8 @@ impl Group {
         let (shards, inboxes): Shards = (0..layout.shards()).map(|shard| addressed(layout, process, shard)).unzip();
         let mut group = Group { shards, results, traffic, threads: vec![], links: vec![], streams: vec![] };
         let to_client = match process.unwrap_or(CLIENT) {
-            CLIENT => Client::Here(client.clone()),
-            _ => Client::There,
+            CLIENT => ShardClient::Here(client.clone()),
+            _ => ShardClient::There,
         };
         group.start_shards(tasks, carry, inboxes, &to_client)?;
         group.start_links(tasks, streams, queues, &client)?;
@@ -76,7 +76,7 @@ impl Group {
         tasks: &Arc<Tasks>,
         carry: Carry,
         inboxes: Vec<Option<Receiver<Message>>>,
-        client: &Client,
+        client: &ShardClient,
     ) -> Result<(), Error> {
         for (shard, inbox) in inboxes.into_iter().enumerate() {
             let Some(inbox) = inbox else { continue };
@@ -92,13 +92,13 @@ impl Group {
         &mut self,
         tasks: &Tasks,
         streams: Vec<Option<TcpStream>>,
-        queues: Vec<Option<Receiver<Frame>>>,
+        queues: Vec<Option<Receiver<WireFrame>>>,
         client: &Sender<Said>,
     ) -> Result<(), Error> {
         let program: Arc<str> = tasks.text().into();
         for (from, (stream, queue)) in streams.into_iter().zip(queues).enumerate() {
             let (Some(stream), Some(queue)) = (stream, queue) else { continue };
-            self.traffic.tell(from, Frame::Program(program.to_string()));
+            self.traffic.tell(from, WireFrame::Program(program.to_string()));
             let inlet = Inlet {
                 from,
                 shards: self.shards.clone(),
@@ -112,7 +112,7 @@ impl Group {
         Ok(())
     }
 
-    fn link(&mut self, stream: TcpStream, queue: Receiver<Frame>, inlet: Inlet) -> Result<(), Error> {
+    fn link(&mut self, stream: TcpStream, queue: Receiver<WireFrame>, inlet: Inlet) -> Result<(), Error> {
         let copy = || stream.try_clone().map_err(|error| Error::unavailable(format!("no connection: {error}")));
         let (reading, writing) = (copy()?, copy()?);
         self.streams.push(stream);
@@ -124,7 +124,7 @@ impl Group {
 }
 
 /// The connections' queues: their ends to send to, and to write from.
-type Queues = (Vec<Option<Sender<Frame>>>, Vec<Option<Receiver<Frame>>>);
+type Queues = (Vec<Option<Sender<WireFrame>>>, Vec<Option<Receiver<WireFrame>>>);
 
 /// Where shards are reached, and the inboxes of those that are here.
 type Shards = (Vec<Address>, Vec<Option<Receiver<Message>>>);
@@ -166,7 +166,7 @@ impl Drop for Group {
                 let _ = shard.send(Message { task: 0, from: 0, load: Load::Stop, owed: None });
             }
         }
-        self.traffic.tell_all(|| Frame::Stop);
+        self.traffic.tell_all(|| WireFrame::Stop);
         for thread in self.threads.drain(..) {
             // (A panic has been said as an error.)
             let _ = thread.join();

@@ -17,7 +17,7 @@ pub struct Layout {
 
 /// Among which shards rows move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ShardScope {
     /// Among all.
     Flat,
     /// Among the shards of each process.
@@ -31,7 +31,7 @@ pub enum Scope {
 pub enum To {
     /// All.
     Same,
-    /// The first so many; the others stay empty. Only of [`Scope::Flat`].
+    /// The first so many; the others stay empty. Only of [`ShardScope::Flat`].
     Shards(usize),
 }
 
@@ -39,22 +39,22 @@ pub enum To {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Among which shards.
-    pub scope: Scope,
+    pub scope: ShardScope,
     /// To which of them.
     pub to: To,
 }
 
 impl Move {
     /// Among all shards.
-    pub const FLAT: Move = Move { scope: Scope::Flat, to: To::Same };
+    pub const FLAT: Move = Move { scope: ShardScope::Flat, to: To::Same };
     /// Within each process.
-    pub const LOCAL: Move = Move { scope: Scope::Local, to: To::Same };
+    pub const LOCAL: Move = Move { scope: ShardScope::Local, to: To::Same };
     /// Between processes.
-    pub const GLOBAL: Move = Move { scope: Scope::Global, to: To::Same };
+    pub const GLOBAL: Move = Move { scope: ShardScope::Global, to: To::Same };
 
     /// To the first shards only.
     pub fn to_shards(shards: usize) -> Move {
-        Move { scope: Scope::Flat, to: To::Shards(shards) }
+        Move { scope: ShardScope::Flat, to: To::Shards(shards) }
     }
 }
 
@@ -85,12 +85,12 @@ impl Layout {
     }
 
     /// The shards that rows of `shard` may move to, ascending.
-    pub fn peers(self, shard: usize, scope: Scope) -> Vec<usize> {
+    pub fn peers(self, shard: usize, scope: ShardScope) -> Vec<usize> {
         let (process, local) = (shard / self.threads, shard % self.threads);
         match scope {
-            Scope::Flat => (0..self.shards()).collect(),
-            Scope::Local => (0..self.threads).map(|local| process * self.threads + local).collect(),
-            Scope::Global => (0..self.processes).map(|process| process * self.threads + local).collect(),
+            ShardScope::Flat => (0..self.shards()).collect(),
+            ShardScope::Local => (0..self.threads).map(|local| process * self.threads + local).collect(),
+            ShardScope::Global => (0..self.processes).map(|process| process * self.threads + local).collect(),
         }
     }
 
@@ -105,9 +105,9 @@ impl Layout {
         let process = hash::route(hash, self.processes);
         let local = (((hash::spread(hash) >> 32) * self.threads as u64) >> 32) as usize;
         match to.scope {
-            Scope::Flat => process * self.threads + local,
-            Scope::Local => self.process(shard) * self.threads + local,
-            Scope::Global => process * self.threads + shard % self.threads,
+            ShardScope::Flat => process * self.threads + local,
+            ShardScope::Local => self.process(shard) * self.threads + local,
+            ShardScope::Global => process * self.threads + shard % self.threads,
         }
     }
 }

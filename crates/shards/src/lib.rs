@@ -56,11 +56,11 @@ mod tasks;
 mod traffic;
 mod worker;
 
-pub use layout::{Layout, Move, Scope, To};
+pub use layout::{Layout, Move, ShardScope, To};
 pub use message::Carry;
 pub use moved::Moved;
 pub use placement::{Placement, Spread};
 pub use processes::Processes;
 pub use program::Shards;
-pub use run::{Outcome, Run};
+pub use run::{RunOutcome, ShardRun};
 pub use split::{Branches, SplitPlan};

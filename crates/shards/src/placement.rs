@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::layout::{Move, Scope, To};
+use crate::layout::{Move, ShardScope, To};
 
 /// How rows are spread over one level of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +71,11 @@ impl Placement {
     pub const ARBITRARY: Placement = Placement { across: Spread::Arbitrary, within: Spread::Arbitrary };
 
     /// The parts that a movement decides anew.
-    pub fn touched(&self, scope: Scope) -> Vec<&Spread> {
+    pub fn touched(&self, scope: ShardScope) -> Vec<&Spread> {
         match scope {
-            Scope::Flat => vec![&self.across, &self.within],
-            Scope::Local => vec![&self.within],
-            Scope::Global => vec![&self.across],
+            ShardScope::Flat => vec![&self.across, &self.within],
+            ShardScope::Local => vec![&self.within],
+            ShardScope::Global => vec![&self.across],
         }
     }
 
@@ -85,9 +85,9 @@ impl Placement {
         let spread = if reach.to.is_one() { Spread::One } else { spread };
         let Placement { across, within } = self.clone();
         match reach.scope {
-            Scope::Flat => Placement { across: spread.clone(), within: spread },
-            Scope::Local => Placement { across, within: spread },
-            Scope::Global => Placement { across: spread, within },
+            ShardScope::Flat => Placement { across: spread.clone(), within: spread },
+            ShardScope::Local => Placement { across, within: spread },
+            ShardScope::Global => Placement { across: spread, within },
         }
     }
 

@@ -12,7 +12,7 @@ use anabranch_engine::frame::{Events, Frame, UserOperator, col};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
-use crate::layout::{Layout, Move, Scope, To};
+use crate::layout::{Layout, Move, ShardScope, To};
 
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
@@ -30,15 +30,15 @@ pub type Targets = Arc<dyn Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync>;
 #[derive(Clone)]
 pub struct Shards {
     /// The last step, or the first error.
-    step: Result<Arc<Step>, Error>,
+    step: Result<Arc<ProgramStep>, Error>,
 }
 
 /// A step of a program.
-pub struct Step {
+pub struct ProgramStep {
     /// What is done.
     pub verb: Verb,
     /// Where its rows come from.
-    pub inputs: Vec<Arc<Step>>,
+    pub inputs: Vec<Arc<ProgramStep>>,
     /// Columns of its rows.
     pub schema: SchemaRef,
     /// Names of the key's columns; empty for none.
@@ -64,7 +64,7 @@ pub enum Verb {
     /// Rows go to other shards.
     Move {
         /// Which rows go where.
-        kind: Kind,
+        kind: ActionKind,
         /// How far.
         reach: Move,
     },
@@ -72,7 +72,7 @@ pub enum Verb {
 
 /// Which rows go where.
 #[derive(Clone)]
-pub enum Kind {
+pub enum ActionKind {
     /// By the hash of the key.
     Redistribute,
     /// By the hash of all columns.
@@ -97,17 +97,17 @@ pub enum Kind {
     ToBranch,
 }
 
-impl Kind {
+impl ActionKind {
     /// Its name in plans.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Redistribute => "redistribute",
-            Kind::Reshard => "reshard",
-            Kind::Broadcast => "broadcast",
-            Kind::Multicast(_) => "multicast",
-            Kind::Spray => "spray",
-            Kind::Split { .. } => "split",
-            Kind::ToBranch => "to branches",
+            ActionKind::Redistribute => "redistribute",
+            ActionKind::Reshard => "reshard",
+            ActionKind::Broadcast => "broadcast",
+            ActionKind::Multicast(_) => "multicast",
+            ActionKind::Spray => "spray",
+            ActionKind::Split { .. } => "split",
+            ActionKind::ToBranch => "to branches",
         }
     }
 }
@@ -126,7 +126,7 @@ impl Shards {
     fn of_events(events: Events, layout: Layout) -> Shards {
         let schema = events.clone().frame().schema();
         let verb = Verb::Source { events: Box::new(events) };
-        Shards::new(schema.map(|schema| Step { verb, inputs: vec![], schema, key: vec![], layout }))
+        Shards::new(schema.map(|schema| ProgramStep { verb, inputs: vec![], schema, key: vec![], layout }))
     }
 
     /// The key is these columns from now on. Their hash is computed once, and stored with the rows.
@@ -138,7 +138,7 @@ impl Shards {
                 input.schema.index_of(column).map_err(|_| no_column(column, &input.schema))?;
             }
             let (schema, layout) = (input.schema.clone(), input.layout);
-            Ok(Step { verb: Verb::Rekey, inputs: vec![Arc::clone(input)], schema, key, layout })
+            Ok(ProgramStep { verb: Verb::Rekey, inputs: vec![Arc::clone(input)], schema, key, layout })
         })
     }
 
@@ -207,7 +207,7 @@ impl Shards {
     #[must_use]
     pub fn redistribute(&self, reach: Move) -> Shards {
         self.then(|input| match input.key.is_empty() {
-            false => moved(input, Kind::Redistribute, reach),
+            false => moved(input, ActionKind::Redistribute, reach),
             true => Err(Error::invalid("rows without a key are redistributed")
                 .with_hint("Say rekey([..]) first, or spread rows evenly with reshard.")),
         })
@@ -216,24 +216,24 @@ impl Shards {
     /// Rows are spread evenly, by a hash of all columns: a row and its end go to one shard.
     #[must_use]
     pub fn reshard(&self, reach: Move) -> Shards {
-        self.then(|input| moved(input, Kind::Reshard, reach))
+        self.then(|input| moved(input, ActionKind::Reshard, reach))
     }
 
     /// Each shard gets all rows.
     #[must_use]
     pub fn broadcast(&self, reach: Move) -> Shards {
-        self.then(|input| moved(input, Kind::Broadcast, reach))
+        self.then(|input| moved(input, ActionKind::Broadcast, reach))
     }
 
     /// Each row is copied to the shards that the function names, of all. The function must be one
     /// of the row alone: the end of a row follows its start.
     #[must_use]
     pub fn multicast(&self, targets: impl Fn(&[ScalarValue]) -> Vec<usize> + Send + Sync + 'static) -> Shards {
-        self.then(|input| moved(input, Kind::Multicast(Arc::new(targets)), Move::FLAT))
+        self.then(|input| moved(input, ActionKind::Multicast(Arc::new(targets)), Move::FLAT))
     }
 
     /// A movement of splits, among all shards.
-    pub(crate) fn spread(&self, kind: Kind) -> Shards {
+    pub(crate) fn spread(&self, kind: ActionKind) -> Shards {
         self.then(|input| moved(input, kind, Move::FLAT))
     }
 
@@ -246,15 +246,15 @@ impl Shards {
     ///
     /// # Errors
     /// The first error of building the program.
-    pub fn step(&self) -> Result<&Arc<Step>, Error> {
+    pub fn step(&self) -> Result<&Arc<ProgramStep>, Error> {
         self.step.as_ref().map_err(Error::clone)
     }
 
-    fn then(&self, build: impl FnOnce(&Arc<Step>) -> Result<Step, Error>) -> Shards {
+    fn then(&self, build: impl FnOnce(&Arc<ProgramStep>) -> Result<ProgramStep, Error>) -> Shards {
         Shards::new(self.step().and_then(build))
     }
 
-    fn new(step: Result<Step, Error>) -> Shards {
+    fn new(step: Result<ProgramStep, Error>) -> Shards {
         Shards { step: step.map(Arc::new) }
     }
 }
@@ -269,12 +269,12 @@ impl fmt::Debug for Shards {
 }
 
 /// The rows of a step as the input of a query.
-fn given(name: &str, step: &Step) -> Frame {
+fn given(name: &str, step: &ProgramStep) -> Frame {
     Events::input(name, step.schema.clone()).frame()
 }
 
 /// Both sides of a query of two inputs lie in the same shards, and have one key.
-fn check_alike(left: &Step, right: &Step) -> Result<(), Error> {
+fn check_alike(left: &ProgramStep, right: &ProgramStep) -> Result<(), Error> {
     if left.layout != right.layout {
         let (ours, theirs) = (left.layout.shards(), right.layout.shards());
         return Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
@@ -288,19 +288,19 @@ fn check_alike(left: &Step, right: &Step) -> Result<(), Error> {
     Ok(())
 }
 
-fn queried(frame: Frame, inputs: Vec<Arc<Step>>) -> Result<Step, Error> {
+fn queried(frame: Frame, inputs: Vec<Arc<ProgramStep>>) -> Result<ProgramStep, Error> {
     let schema = frame.schema()?;
     let (key, layout) = (inputs[0].key.clone(), inputs[0].layout);
     for column in &key {
         schema.index_of(column).map_err(|_| no_column(column, &schema))?;
     }
-    Ok(Step { verb: Verb::Query { frame: Box::new(frame) }, inputs, schema, key, layout })
+    Ok(ProgramStep { verb: Verb::Query { frame: Box::new(frame) }, inputs, schema, key, layout })
 }
 
-fn moved(input: &Arc<Step>, kind: Kind, reach: Move) -> Result<Step, Error> {
+fn moved(input: &Arc<ProgramStep>, kind: ActionKind, reach: Move) -> Result<ProgramStep, Error> {
     if let To::Shards(shards) = reach.to {
         let there = input.layout.shards();
-        if reach.scope != Scope::Flat {
+        if reach.scope != ShardScope::Flat {
             return Err(Error::invalid("a number of shards is said of movement among all of them only"));
         }
         if shards == 0 || shards > there {
@@ -308,7 +308,7 @@ fn moved(input: &Arc<Step>, kind: Kind, reach: Move) -> Result<Step, Error> {
         }
     }
     let (schema, key, layout) = (input.schema.clone(), input.key.clone(), input.layout);
-    Ok(Step { verb: Verb::Move { kind, reach }, inputs: vec![Arc::clone(input)], schema, key, layout })
+    Ok(ProgramStep { verb: Verb::Move { kind, reach }, inputs: vec![Arc::clone(input)], schema, key, layout })
 }
 
 fn no_column(column: &str, schema: &SchemaRef) -> Error {

@@ -13,13 +13,13 @@ use arrow::datatypes::{Int64Type, Schema};
 use datafusion_common::ScalarValue;
 
 use crate::layout::{Layout, Move, To};
-use crate::program::{BRANCH, Kind, ROUTE, Targets};
+use crate::program::{ActionKind, BRANCH, ROUTE, Targets};
 
 /// A movement of a batch.
 #[derive(Clone, Copy)]
 pub struct Movement<'a> {
     /// Which rows go where.
-    pub kind: &'a Kind,
+    pub kind: &'a ActionKind,
     /// How far.
     pub reach: Move,
     /// Columns of the rows.
@@ -40,8 +40,8 @@ pub fn routed(
 ) -> Result<Vec<(usize, Batch)>, Error> {
     let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
-        Kind::Redistribute => partition_by(batch, layout.shards(), |hash| layout.route(shard, hash, reach)),
-        Kind::Reshard => {
+        ActionKind::Redistribute => partition_by(batch, layout.shards(), |hash| layout.route(shard, hash, reach)),
+        ActionKind::Reshard => {
             let all: Vec<usize> = (0..batch.columns().len()).collect();
             let hashed = batch.clone().without_key().with_key(&all);
             let parts = partition_by(&hashed, layout.shards(), |hash| layout.route(shard, hash, reach));
@@ -53,15 +53,15 @@ pub fn routed(
             };
             parts.into_iter().map(keyed).collect()
         }
-        Kind::Broadcast => {
+        ActionKind::Broadcast => {
             let targets = match reach.to {
                 To::Same => layout.peers(shard, reach.scope),
                 To::Shards(shards) => (0..shards).collect(),
             };
             return Ok(targets.into_iter().map(|target| (target, batch.clone())).collect());
         }
-        Kind::Multicast(targets) => multicast(batch, targets, layout)?,
-        Kind::Split { nodes, fan_out, width } => {
+        ActionKind::Multicast(targets) => multicast(batch, targets, layout)?,
+        ActionKind::Split { nodes, fan_out, width } => {
             let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
             let digits = i64::from(*nodes) * i64::from(*fan_out);
             let children = |row: usize, send: &mut dyn FnMut(i64)| match routes.is_valid(row) {
@@ -79,13 +79,13 @@ pub fn routed(
             };
             branched(batch, schema, children, layout)?
         }
-        Kind::ToBranch => {
+        ActionKind::ToBranch => {
             let branches = numbers(batch, schema, BRANCH)?;
             branched(batch, schema, |row, send| send(branches.value(row)), layout)?
         }
         // (Which splitter is chosen does not matter to rows: those behind it go by their own
         // columns.)
-        Kind::Spray => {
+        ActionKind::Spray => {
             let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
             return Ok(vec![(hash::route(random, layout.shards()), batch.clone())]);
         }
@@ -148,7 +148,7 @@ fn numbers(batch: &Batch, schema: &Schema, name: &str) -> Result<Int64Array, Err
 
 /// The rows whose routes are branches, and an error for each of the others.
 pub fn in_range(batch: Batch, movement: &Movement<'_>) -> Result<(Batch, Option<Batch>), Error> {
-    let Kind::Split { nodes: 1, width, .. } = movement.kind else { return Ok((batch, None)) };
+    let ActionKind::Split { nodes: 1, width, .. } = movement.kind else { return Ok((batch, None)) };
     let routes = numbers(&batch, movement.schema, ROUTE)?;
     let is_branch = |row: usize| routes.is_null(row) || (0..i64::from(*width)).contains(&routes.value(row));
     let (kept, lost): (Vec<u32>, Vec<u32>) = (0..batch.len() as u32).partition(|row| is_branch(*row as usize));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_engine::connector::{Poll, SourceReader};
-use anabranch_engine::frame::{Events, IntoEvents, Item, Lifetime};
+use anabranch_engine::frame::{Events, IntoEvents, Item, ResultLifetime};
 use anabranch_engine::{Error, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
@@ -29,17 +29,17 @@ const MESSAGES_MAX: usize = 256;
 const ROWS_MAX: usize = 8192;
 
 /// A program at work, a thread for each shard; dropped, it is gone.
-pub struct Run {
+pub struct ShardRun {
     tasks: Arc<Tasks>,
     group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
-    outcome: Outcome,
+    outcome: RunOutcome,
 }
 
 /// What has come out of a program.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Columns of the rows.
     pub schema: SchemaRef,
     /// Events of each shard, in order of time.
@@ -53,7 +53,7 @@ impl Shards {
     ///
     /// # Errors
     /// The first error of building it; `Unavailable` when threads cannot be had.
-    pub fn run(&self) -> Result<Run, Error> {
+    pub fn run(&self) -> Result<ShardRun, Error> {
         self.run_with(Carry::Batches)
     }
 
@@ -61,7 +61,7 @@ impl Shards {
     ///
     /// # Errors
     /// As for `run`.
-    pub fn run_with(&self, carry: Carry) -> Result<Run, Error> {
+    pub fn run_with(&self, carry: Carry) -> Result<ShardRun, Error> {
         self.start(carry, None)
     }
 
@@ -72,7 +72,7 @@ impl Shards {
     /// # Errors
     /// As for `run`; `Invalid` when this is not process 0, or the layout has another number of
     /// processes. A process that goes away, or runs another program, is an error of the run.
-    pub fn run_in(&self, processes: Processes) -> Result<Run, Error> {
+    pub fn run_in(&self, processes: Processes) -> Result<ShardRun, Error> {
         match processes.process {
             CLIENT => self.start(Carry::Batches, Some(processes)),
             other => Err(Error::invalid(format!("process {other} is not the client's, which is 0"))
@@ -94,19 +94,19 @@ impl Shards {
         group.traffic.wait_for_stop()
     }
 
-    fn start(&self, carry: Carry, processes: Option<Processes>) -> Result<Run, Error> {
+    fn start(&self, carry: Carry, processes: Option<Processes>) -> Result<ShardRun, Error> {
         let tasks = Arc::new(Tasks::of(self)?);
         let step = self.step()?;
         let (layout, schema) = (step.layout, step.schema.clone());
         let group = Group::start(&tasks, layout, carry, processes)?;
         let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
         let outcome =
-            Outcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
-        Ok(Run { tasks, group, frontiers, outcome })
+            RunOutcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
+        Ok(ShardRun { tasks, group, frontiers, outcome })
     }
 }
 
-impl Run {
+impl ShardRun {
     /// Gives rows to a shard of a source, in any order between two advances.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Run {
         self.send(shard, task, Load::Frontier(time))
     }
 
-    /// [`advance`](Run::advance) for all shards of all sources.
+    /// [`advance`](ShardRun::advance) for all shards of all sources.
     ///
     /// # Errors
     /// That of a shard that failed.
@@ -160,7 +160,7 @@ impl Run {
     /// calls; time moves only at the end of each.
     ///
     /// # Errors
-    /// Those of the reader and of [`push`](Run::push).
+    /// Those of the reader and of [`push`](ShardRun::push).
     pub fn play(&mut self, source: &str, shard: usize, mut reader: Box<dyn SourceReader>) -> Result<(), Error> {
         loop {
             match reader.poll(ROWS_MAX)? {
@@ -176,7 +176,7 @@ impl Run {
     ///
     /// # Errors
     /// `Data` when a row is in error; that of a shard that failed.
-    pub fn drain(&mut self) -> Result<Outcome, Error> {
+    pub fn drain(&mut self) -> Result<RunOutcome, Error> {
         self.group.traffic.wait(0)?;
         let mut error = None;
         while let Ok(Said { shard, item }) = self.group.results.try_recv() {
@@ -195,14 +195,14 @@ impl Run {
         let empty = vec![vec![]; self.group.shards.len()];
         let shards = std::mem::replace(&mut self.outcome.shards, empty);
         let (schema, frontiers) = (self.outcome.schema.clone(), self.outcome.frontiers.clone());
-        Ok(Outcome { schema, shards, frontiers })
+        Ok(RunOutcome { schema, shards, frontiers })
     }
 
     /// Ends all sources, and returns what has come out since the last call.
     ///
     /// # Errors
-    /// As for [`drain`](Run::drain).
-    pub fn finish(&mut self) -> Result<Outcome, Error> {
+    /// As for [`drain`](ShardRun::drain).
+    pub fn finish(&mut self) -> Result<RunOutcome, Error> {
         self.advance_all(END)?;
         self.drain()
     }
@@ -244,7 +244,7 @@ impl Run {
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The changes of all shards together: consolidated updates in order of time.
     pub fn changes(&self) -> Batch {
         contents(self.shards.iter().flatten())
@@ -259,7 +259,7 @@ impl Outcome {
     ///
     /// # Errors
     /// `Invalid` when columns cannot be read back.
-    pub fn lifetimes(&self) -> Result<Vec<Lifetime>, Error> {
+    pub fn lifetimes(&self) -> Result<Vec<ResultLifetime>, Error> {
         let frame = Events::input("result", self.schema.clone()).frame();
         let mut session = Session::new(Options::default())?;
         let mut run = session.start(&frame)?;

@@ -11,23 +11,23 @@ use std::sync::Arc;
 use anabranch_engine::Error;
 use anabranch_plan::Plan;
 
-use crate::layout::{Scope, To};
+use crate::layout::{ShardScope, To};
 use crate::linear::{self, Lies, Partial};
 use crate::placement::{Placement, Spread};
-use crate::program::{BRANCH, Kind, Shards, Step, Verb};
+use crate::program::{ActionKind, BRANCH, ProgramStep, Shards, Verb};
 
 /// What is known of a step's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownPlacement {
     /// Where they lie.
     pub placement: Placement,
     /// Whether they are what the step says.
-    pub state: State,
+    pub state: SafetyState,
 }
 
 /// Whether rows are what a step says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SafetyState {
     /// The union of the shards is the result of one shard.
     Whole,
     /// It would be, after these are put together.
@@ -37,7 +37,7 @@ pub enum State {
 }
 
 /// Knowledge by step, so that a step of several users is looked at once.
-type Table = BTreeMap<*const Step, Known>;
+type Table = BTreeMap<*const ProgramStep, KnownPlacement>;
 
 impl Shards {
     /// Whether the program yields the same contents for every number of shards.
@@ -46,22 +46,22 @@ impl Shards {
     /// The first error of building it; `Invalid` when it does not, or when that is not known, with
     /// the step that is to blame.
     pub fn check(&self) -> Result<(), Error> {
-        let Known { placement, state } = self.known()?;
+        let KnownPlacement { placement, state } = self.known()?;
         let refused = |message: String, hint: &str| Err(Error::invalid(message).with_hint(hint));
         match state {
-            State::Wrong(reason) => refused(
+            SafetyState::Wrong(reason) => refused(
                 format!("the program depends on the number of shards: {reason}"),
                 "Move rows that belong together into one shard before, or run the program unchecked.",
             ),
-            State::Partial(partial) => refused(
+            SafetyState::Partial(partial) => refused(
                 format!("the program ends with partial results of each shard: {}", columns(&partial)),
                 "Redistribute them, and put them together with a further aggregate.",
             ),
-            State::Whole if !placement.across.is_split() || !placement.within.is_split() => refused(
+            SafetyState::Whole if !placement.across.is_split() || !placement.within.is_split() => refused(
                 format!("the program's result is {placement}: each copy comes out"),
                 "Leave the last broadcast out.",
             ),
-            State::Whole => Ok(()),
+            SafetyState::Whole => Ok(()),
         }
     }
 
@@ -69,7 +69,7 @@ impl Shards {
     ///
     /// # Errors
     /// The first error of building the program.
-    pub fn known(&self) -> Result<Known, Error> {
+    pub fn known(&self) -> Result<KnownPlacement, Error> {
         let mut table = Table::new();
         known(self.step()?, &mut table)
     }
@@ -87,10 +87,10 @@ impl Shards {
 }
 
 fn explain(
-    step: &Arc<Step>,
+    step: &Arc<ProgramStep>,
     depth: usize,
     table: &mut Table,
-    printed: &mut BTreeSet<*const Step>,
+    printed: &mut BTreeSet<*const ProgramStep>,
     text: &mut String,
 ) -> Result<(), Error> {
     let is_seen = !printed.insert(Arc::as_ptr(step));
@@ -103,20 +103,20 @@ fn explain(
         Verb::Move { kind, reach } => {
             let scope = match (reach.scope, reach.to) {
                 (_, To::Shards(shards)) => format!(" to {shards} shards"),
-                (Scope::Flat, To::Same) => String::new(),
-                (Scope::Local, To::Same) => " local".to_owned(),
-                (Scope::Global, To::Same) => " global".to_owned(),
+                (ShardScope::Flat, To::Same) => String::new(),
+                (ShardScope::Local, To::Same) => " local".to_owned(),
+                (ShardScope::Global, To::Same) => " global".to_owned(),
             };
             match kind {
-                Kind::Split { nodes, fan_out, .. } => format!("split {nodes} x {fan_out}"),
+                ActionKind::Split { nodes, fan_out, .. } => format!("split {nodes} x {fan_out}"),
                 kind => format!("{}{scope}", kind.name()),
             }
         }
     };
     let state = match &known.state {
-        State::Whole => String::new(),
-        State::Partial(partial) => format!("; partial: {}", columns(partial)),
-        State::Wrong(reason) => format!("; depends on shards: {reason}"),
+        SafetyState::Whole => String::new(),
+        SafetyState::Partial(partial) => format!("; partial: {}", columns(partial)),
+        SafetyState::Wrong(reason) => format!("; depends on shards: {reason}"),
     };
     let again = if is_seen && !step.inputs.is_empty() { " (as above)" } else { "" };
     // (Text is written to a string, which takes all of it.)
@@ -131,23 +131,23 @@ fn columns(partial: &Partial) -> String {
     partial.results.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(step: &Arc<Step>, table: &mut Table) -> Result<Known, Error> {
+fn known(step: &Arc<ProgramStep>, table: &mut Table) -> Result<KnownPlacement, Error> {
     if let Some(known) = table.get(&Arc::as_ptr(step)) {
         return Ok(known.clone());
     }
-    let inputs = step.inputs.iter().map(|input| known(input, table)).collect::<Result<Vec<Known>, Error>>()?;
+    let inputs = step.inputs.iter().map(|input| known(input, table)).collect::<Result<Vec<KnownPlacement>, Error>>()?;
     let derived = derive(step, &inputs)?;
     table.insert(Arc::as_ptr(step), derived.clone());
     Ok(derived)
 }
 
 /// What follows for a step from what is known of its inputs.
-fn derive(step: &Step, inputs: &[Known]) -> Result<Known, Error> {
+fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacement, Error> {
     match &step.verb {
-        Verb::Source { .. } => Ok(Known { placement: Placement::ARBITRARY, state: State::Whole }),
+        Verb::Source { .. } => Ok(KnownPlacement { placement: Placement::ARBITRARY, state: SafetyState::Whole }),
         Verb::Rekey => {
-            let Known { placement, state } = inputs[0].clone();
-            Ok(Known { placement: placement.kept(&step.key), state })
+            let KnownPlacement { placement, state } = inputs[0].clone();
+            Ok(KnownPlacement { placement: placement.kept(&step.key), state })
         }
         Verb::Move { kind, reach } => Ok(derive_move(step, kind, *reach, &inputs[0])),
         Verb::Query { frame } => {
@@ -157,33 +157,40 @@ fn derive(step: &Step, inputs: &[Known]) -> Result<Known, Error> {
     }
 }
 
-fn derive_move(step: &Step, kind: &Kind, reach: crate::layout::Move, input: &Known) -> Known {
+fn derive_move(
+    step: &ProgramStep,
+    kind: &ActionKind,
+    reach: crate::layout::Move,
+    input: &KnownPlacement,
+) -> KnownPlacement {
     let spread = match kind {
-        Kind::Redistribute => Spread::ByKey(step.key.clone(), reach.to),
-        Kind::Broadcast => Spread::Replicated,
-        Kind::Split { .. } | Kind::ToBranch => Spread::ByNumber(BRANCH.to_owned()),
-        Kind::Reshard | Kind::Multicast(_) | Kind::Spray => Spread::Arbitrary,
+        ActionKind::Redistribute => Spread::ByKey(step.key.clone(), reach.to),
+        ActionKind::Broadcast => Spread::Replicated,
+        ActionKind::Split { .. } | ActionKind::ToBranch => Spread::ByNumber(BRANCH.to_owned()),
+        ActionKind::Reshard | ActionKind::Multicast(_) | ActionKind::Spray => Spread::Arbitrary,
     };
     // (Copies in the first shard are as many as they were.)
     let placement = match (kind, reach.to) {
-        (Kind::Broadcast, To::Shards(shards)) if shards < step.layout.shards() => Placement::ARBITRARY,
+        (ActionKind::Broadcast, To::Shards(shards)) if shards < step.layout.shards() => Placement::ARBITRARY,
         _ => input.placement.moved(reach, spread),
     };
     let copies = input.placement.touched(reach.scope).into_iter().any(|spread| !spread.is_split());
     let state = match (&input.state, kind) {
-        (State::Wrong(reason), _) => State::Wrong(reason.clone()),
-        (_, kind) if copies => State::Wrong(format!("a {} of rows that are replicated", kind.name())),
-        (_, Kind::Multicast(_)) => State::Wrong("a multicast, whose copies are the program's own affair".to_owned()),
-        (_, Kind::Broadcast) if matches!(reach.to, To::Shards(shards) if shards > 1) => {
-            State::Wrong("a broadcast to some of the shards".to_owned())
+        (SafetyState::Wrong(reason), _) => SafetyState::Wrong(reason.clone()),
+        (_, kind) if copies => SafetyState::Wrong(format!("a {} of rows that are replicated", kind.name())),
+        (_, ActionKind::Multicast(_)) => {
+            SafetyState::Wrong("a multicast, whose copies are the program's own affair".to_owned())
+        }
+        (_, ActionKind::Broadcast) if matches!(reach.to, To::Shards(shards) if shards > 1) => {
+            SafetyState::Wrong("a broadcast to some of the shards".to_owned())
         }
         (state, _) => state.clone(),
     };
-    Known { placement, state }
+    KnownPlacement { placement, state }
 }
 
-fn derive_query(step: &Step, plan: &Plan, inputs: &[Known]) -> Result<Known, Error> {
-    let wrong = inputs.iter().find(|input| matches!(input.state, State::Wrong(_)));
+fn derive_query(step: &ProgramStep, plan: &Plan, inputs: &[KnownPlacement]) -> Result<KnownPlacement, Error> {
+    let wrong = inputs.iter().find(|input| matches!(input.state, SafetyState::Wrong(_)));
     let across = level(step, plan, inputs, |placement| &placement.across);
     let within = level(step, plan, inputs, |placement| &placement.within);
     let placement = Placement {
@@ -194,26 +201,33 @@ fn derive_query(step: &Step, plan: &Plan, inputs: &[Known]) -> Result<Known, Err
     let reason = across.err().or(within.err()).unwrap_or_default();
     let state = match (wrong, inputs) {
         (Some(wrong), _) => wrong.state.clone(),
-        (_, [Known { state: State::Partial(partial), .. }]) => match linear::combining(plan, partial) {
-            None => State::Wrong("partial results are not put together by a plain aggregate of theirs".to_owned()),
-            Some(_) if is_safe => State::Whole,
-            Some(Some(partial)) => State::Partial(partial),
-            Some(None) => State::Wrong(format!("partial results are computed with: {reason}")),
+        (_, [KnownPlacement { state: SafetyState::Partial(partial), .. }]) => match linear::combining(plan, partial) {
+            None => {
+                SafetyState::Wrong("partial results are not put together by a plain aggregate of theirs".to_owned())
+            }
+            Some(_) if is_safe => SafetyState::Whole,
+            Some(Some(partial)) => SafetyState::Partial(partial),
+            Some(None) => SafetyState::Wrong(format!("partial results are computed with: {reason}")),
         },
-        (_, inputs) if inputs.iter().any(|input| matches!(input.state, State::Partial(_))) => {
-            State::Wrong("partial results in a query of two inputs".to_owned())
+        (_, inputs) if inputs.iter().any(|input| matches!(input.state, SafetyState::Partial(_))) => {
+            SafetyState::Wrong("partial results in a query of two inputs".to_owned())
         }
-        _ if is_safe => State::Whole,
-        (_, [Known { placement, .. }]) if placement.across.is_split() && placement.within.is_split() => {
-            linear::partial(plan).map_or(State::Wrong(reason), State::Partial)
+        _ if is_safe => SafetyState::Whole,
+        (_, [KnownPlacement { placement, .. }]) if placement.across.is_split() && placement.within.is_split() => {
+            linear::partial(plan).map_or(SafetyState::Wrong(reason), SafetyState::Partial)
         }
-        _ => State::Wrong(reason),
+        _ => SafetyState::Wrong(reason),
     };
-    Ok(Known { placement, state })
+    Ok(KnownPlacement { placement, state })
 }
 
 /// How the result is spread at one level, if each shard's part of it is right.
-fn level(step: &Step, plan: &Plan, inputs: &[Known], of: impl Fn(&Placement) -> &Spread) -> Result<Spread, String> {
+fn level(
+    step: &ProgramStep,
+    plan: &Plan,
+    inputs: &[KnownPlacement],
+    of: impl Fn(&Placement) -> &Spread,
+) -> Result<Spread, String> {
     let spreads: Vec<&Spread> = inputs.iter().map(|input| of(&input.placement)).collect();
     let together = |spread: &Spread| spread.keeps_together(&step.key) && *spread == *spreads[0];
     if spreads.iter().all(|spread| together(spread)) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::program::{Shards, Step, Verb};
+use crate::program::{ProgramStep, Shards, Verb};
 use anabranch_engine::Error;
 
 /// The steps of a program, inputs before those that read them; the last one is the result.
@@ -15,7 +15,7 @@ pub struct Tasks {
 /// A step, and who reads it.
 pub struct Task {
     /// What is done.
-    pub step: Arc<Step>,
+    pub step: Arc<ProgramStep>,
     /// Readers, and which of their inputs it is.
     pub readers: Vec<(usize, usize)>,
     /// Places of the key's columns.
@@ -41,7 +41,7 @@ impl Tasks {
     /// functions compute is not part of it, only the columns that come out.
     pub fn text(&self) -> String {
         let line = |(at, task): (usize, &Task)| {
-            let Step { verb, schema, key, layout, .. } = &*task.step;
+            let ProgramStep { verb, schema, key, layout, .. } = &*task.step;
             let verb = match verb {
                 Verb::Source { events } => format!("source {}", events.name()),
                 Verb::Rekey => "rekey".to_owned(),
@@ -55,7 +55,11 @@ impl Tasks {
         self.list.iter().enumerate().map(line).collect()
     }
 
-    fn add(&mut self, step: &Arc<Step>, places: &mut BTreeMap<*const Step, usize>) -> Result<usize, Error> {
+    fn add(
+        &mut self,
+        step: &Arc<ProgramStep>,
+        places: &mut BTreeMap<*const ProgramStep, usize>,
+    ) -> Result<usize, Error> {
         if let Some(place) = places.get(&Arc::as_ptr(step)) {
             return Ok(*place);
         }

@@ -13,23 +13,23 @@ use std::time::Duration;
 use anabranch_engine::Error;
 
 use crate::moved::Moved;
-use crate::processes::frame::Frame;
+use crate::processes::frame::WireFrame;
 
 /// The process of the client.
-pub const CLIENT: usize = 0;
+pub(crate) const CLIENT: usize = 0;
 
 /// Messages under way, and the first error. The only thing that threads of a process share.
 pub struct Traffic {
     /// Number of this process.
     process: usize,
     /// To the other processes, by their numbers.
-    links: Vec<Option<Sender<Frame>>>,
-    state: Mutex<State>,
+    links: Vec<Option<Sender<WireFrame>>>,
+    state: Mutex<TrafficState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TrafficState {
     /// Messages of this process that are not dealt with, here and elsewhere.
     under_way: usize,
     /// The process whose message ended the rest of this one.
@@ -49,8 +49,8 @@ struct State {
 
 impl Traffic {
     /// Of a process with these connections.
-    pub fn new(process: usize, links: Vec<Option<Sender<Frame>>>) -> Traffic {
-        let state = State { moved_elsewhere: vec![vec![]; links.len()], ..State::default() };
+    pub fn new(process: usize, links: Vec<Option<Sender<WireFrame>>>) -> Traffic {
+        let state = TrafficState { moved_elsewhere: vec![vec![]; links.len()], ..TrafficState::default() };
         Traffic { process, links, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -74,7 +74,7 @@ impl Traffic {
     /// A message was dealt with, and all that follows from it was sent.
     pub fn end(&self, owed: Option<usize>) {
         if let Some(process) = owed {
-            self.tell(process, Frame::Acknowledged);
+            self.tell(process, WireFrame::Acknowledged);
         }
         let mut state = self.lock();
         state.under_way = state.under_way.saturating_sub(1);
@@ -87,26 +87,26 @@ impl Traffic {
 
     /// Nothing is left to do here: the process that engaged this one is told, after the client's
     /// has heard what moved.
-    fn rest(&self, state: &mut State) {
+    fn rest(&self, state: &mut TrafficState) {
         let Some(process) = state.engaged_by else { return };
         if std::mem::take(&mut state.is_moved_unsaid) {
             state.under_way += 1;
-            self.tell(CLIENT, Frame::Moved(state.moved.clone()));
+            self.tell(CLIENT, WireFrame::Moved(state.moved.clone()));
             return;
         }
         state.engaged_by = None;
-        self.tell(process, Frame::Acknowledged);
+        self.tell(process, WireFrame::Acknowledged);
     }
 
     /// Sends a frame to another process. (A process that has gone away is noticed by its reader.)
-    pub fn tell(&self, process: usize, frame: Frame) {
+    pub fn tell(&self, process: usize, frame: WireFrame) {
         if let Some(Some(link)) = self.links.get(process) {
             let _ = link.send(frame);
         }
     }
 
     /// Sends a frame to all other processes that are not frames of messages.
-    pub fn tell_all(&self, frame: impl Fn() -> Frame) {
+    pub fn tell_all(&self, frame: impl Fn() -> WireFrame) {
         (0..self.links.len()).for_each(|process| self.tell(process, frame()));
     }
 
@@ -115,7 +115,7 @@ impl Traffic {
         let mut state = self.lock();
         if state.error.is_none() {
             state.error = Some(error.clone());
-            self.tell(CLIENT, Frame::Failed(error));
+            self.tell(CLIENT, WireFrame::Failed(error));
         }
         drop(state);
         self.changed.notify_all();
@@ -160,7 +160,7 @@ impl Traffic {
     /// Waits until all connections have ended, at most so long.
     pub fn wait_for_links(&self, patience: Duration) {
         let links = self.links.iter().flatten().count();
-        let is_waiting = |state: &mut State| state.links_ended < links;
+        let is_waiting = |state: &mut TrafficState| state.links_ended < links;
         // (Those that have not ended by then are cut.)
         drop(self.changed.wait_timeout_while(self.lock(), patience, is_waiting));
     }
@@ -193,7 +193,7 @@ impl Traffic {
         total
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TrafficState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use anabranch_batch::{Batch, Time, types, wire};
-use anabranch_engine::frame::{Item, Run};
+use anabranch_engine::frame::{FrameRun, Item};
 use anabranch_engine::{Error, Options, Session};
 
-use crate::address::{Address, Client};
+use crate::address::{Address, ShardClient};
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
-use crate::program::{INPUTS, Kind, Verb};
+use crate::program::{ActionKind, INPUTS, Verb};
 use crate::route::{Movement, in_range, routed};
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
@@ -34,7 +34,7 @@ pub struct Post {
     /// To all shards.
     pub shards: Vec<Address>,
     /// To the client.
-    pub client: Client,
+    pub client: ShardClient,
     /// What is under way.
     pub traffic: Arc<Traffic>,
 }
@@ -94,7 +94,7 @@ fn serve(post: &Post) -> Result<(), Error> {
 /// A step's part in a shard.
 struct Place<'s> {
     /// Of a query.
-    run: Option<Run<'s>>,
+    run: Option<FrameRun<'s>>,
     /// Of a movement: the frontier of each sender.
     heard: Vec<Time>,
     /// Of each input.
@@ -217,9 +217,9 @@ impl Shard<'_, '_> {
         batch.compact().with_key(key)
     }
 
-    fn send_rows(&mut self, task: usize, kind: &Kind, reach: Move, batch: Batch) -> Result<(), Error> {
+    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: Move, batch: Batch) -> Result<(), Error> {
         let batch = match kind {
-            Kind::Redistribute => self.keyed(task, batch),
+            ActionKind::Redistribute => self.keyed(task, batch),
             _ => batch.compact(),
         };
         let step = Arc::clone(&self.post.tasks.list[task].step);

@@ -166,7 +166,7 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// As for planning the change.
-    pub(crate) fn parts_of_insert(&self, insert: &Insert) -> Result<Vec<Part>> {
+    pub(crate) fn parts_of_insert(&self, insert: &Insert) -> Result<Vec<ChangePart>> {
         let mut parts = self.inserted_parts(insert)?;
         if insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()) {
             let (names, query) = self.conflict_part(insert)?;
@@ -177,7 +177,7 @@ impl Planner<'_> {
     }
 
     /// See [`parts_of_insert`](Self::parts_of_insert).
-    pub(crate) fn parts_of_update(&self, update: &Update) -> Result<Vec<Part>> {
+    pub(crate) fn parts_of_update(&self, update: &Update) -> Result<Vec<ChangePart>> {
         let (names, query) = update_query(update)?;
         let changed = self.changed_part(&update.table, query, &names)?;
         let returned = self.returned_part(&update.table, update.alias.as_deref(), &update.returning)?;
@@ -185,21 +185,21 @@ impl Planner<'_> {
     }
 
     /// See [`parts_of_insert`](Self::parts_of_insert).
-    pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<Part>> {
+    pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<ChangePart>> {
         let query = delete_query(delete)?;
         let returned = self.returned_part(&delete.table, delete.alias.as_deref(), &delete.returning)?;
-        Ok(std::iter::once(Part { query, wanted: vec![] }).chain(returned).collect())
+        Ok(std::iter::once(ChangePart { query, wanted: vec![] }).chain(returned).collect())
     }
 
     /// The rows of an insertion: its query, or one query a row of `VALUES`.
-    fn inserted_parts(&self, insert: &Insert) -> Result<Vec<Part>> {
+    fn inserted_parts(&self, insert: &Insert) -> Result<Vec<ChangePart>> {
         let (wanted, query) = self.guarded(&insert.query, |context| {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             Ok((target.types(&target.positions(&insert.columns)?), insert.query.clone()))
         })?;
-        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(vec![Part { query, wanted }]) };
+        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(vec![ChangePart { query, wanted }]) };
         if !is_bare(&query) {
-            return Ok(vec![Part { query, wanted }]);
+            return Ok(vec![ChangePart { query, wanted }]);
         }
         let mut parts = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
@@ -210,13 +210,13 @@ impl Planner<'_> {
                 select.projection.push(ast::SelectItem::UnnamedExpr(value.clone()));
                 types.push(data_type.clone());
             }
-            parts.push(Part { query, wanted: types });
+            parts.push(ChangePart { query, wanted: types });
         }
         Ok(parts)
     }
 
     /// The values that rows of a table are given, after the table's columns.
-    fn changed_part(&self, table: &str, query: Box<ast::Query>, names: &[String]) -> Result<Part> {
+    fn changed_part(&self, table: &str, query: Box<ast::Query>, names: &[String]) -> Result<ChangePart> {
         let (wanted, query) = self.guarded(&query, |context| {
             let target = Target::of(context, table, "UPDATE")?;
             let columns = target.positions_of(names)?;
@@ -224,7 +224,7 @@ impl Planner<'_> {
             let wanted = std::iter::repeat_n(None, before).chain(target.types(&columns)).collect::<Vec<_>>();
             Ok((wanted, target.with_defaults(query.clone(), &columns)))
         })?;
-        Ok(Part { query, wanted })
+        Ok(ChangePart { query, wanted })
     }
 
     fn returned_part(
@@ -232,9 +232,9 @@ impl Planner<'_> {
         table: &str,
         alias: Option<&str>,
         items: &Option<Vec<ast::SelectItem>>,
-    ) -> Result<Option<Part>> {
+    ) -> Result<Option<ChangePart>> {
         let Some(items) = items else { return Ok(None) };
-        Ok(Some(Part { query: returned_query(table, alias, items)?, wanted: vec![] }))
+        Ok(Some(ChangePart { query: returned_query(table, alias, items)?, wanted: vec![] }))
     }
 
     /// The rows of a table, and what the further columns of the query make of them.
@@ -294,7 +294,7 @@ pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
 
 /// A query that is part of a statement, and the types that its columns take; `None` where that is
 /// left to the query.
-pub(crate) struct Part {
+pub(crate) struct ChangePart {
     pub(crate) query: Box<ast::Query>,
     pub(crate) wanted: Vec<Option<DataType>>,
 }

@@ -19,7 +19,7 @@ use datafusion_expr::sqlparser::ast::{self, LimitClause, SelectItem, SetExpr};
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::change::Part;
+use crate::change::ChangePart;
 use crate::error::Result;
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::planner::{Checked, Planner};
@@ -66,8 +66,8 @@ impl Planner<'_> {
     }
 
     /// The queries that a statement consists of.
-    fn parts(&self, statement: &Statement) -> Result<Vec<Part>> {
-        let of = |query: &ast::Query| vec![Part { query: Box::new(query.clone()), wanted: vec![] }];
+    fn parts(&self, statement: &Statement) -> Result<Vec<ChangePart>> {
+        let of = |query: &ast::Query| vec![ChangePart { query: Box::new(query.clone()), wanted: vec![] }];
         match statement {
             Statement::Select { query, .. } => Ok(of(query)),
             Statement::Subscribe(subscribe) => Ok(of(&subscribe.query)),
@@ -84,7 +84,7 @@ impl Planner<'_> {
 
     /// Adds the types that the parts say, given those that are known. A part that cannot be planned
     /// so far says none: planning it in full tells why.
-    fn find(&self, parts: &[Part], known: &mut Vec<Option<DataType>>) {
+    fn find(&self, parts: &[ChangePart], known: &mut Vec<Option<DataType>>) {
         for part in parts {
             let found = guesses().iter().find_map(|guess| self.find_in(part, known, guess).ok());
             if let Some(Found(types)) = found {
@@ -95,7 +95,7 @@ impl Planner<'_> {
 
     /// The types known and those that a part says. What is planned of an unknown type counts as a
     /// `guess`.
-    fn find_in(&self, part: &Part, known: &[Option<DataType>], guess: &Option<DataType>) -> Result<Found> {
+    fn find_in(&self, part: &ChangePart, known: &[Option<DataType>], guess: &Option<DataType>) -> Result<Found> {
         let guessed: Vec<Option<DataType>> =
             known.iter().map(|known| known.clone().or_else(|| guess.clone())).collect();
         self.with_known(Parameters::Known(guessed.into())).guarded(&part.query, |context| {
@@ -118,7 +118,7 @@ fn list_of(element: DataType) -> DataType {
 
 /// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of
 /// values in a row without a table.
-fn written_types(part: &Part, known: &mut [Option<DataType>]) {
+fn written_types(part: &ChangePart, known: &mut [Option<DataType>]) {
     look(part.query.as_ref(), &mut Written { known });
     if let SetExpr::Select(select) = part.query.body.as_ref()
         && select.from.is_empty()

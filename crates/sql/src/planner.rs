@@ -28,7 +28,7 @@ use crate::resolve::context::Context;
 use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
-use crate::syntax::statement::{CreateView, Emit};
+use crate::syntax::statement::{CreateView, EmitClause};
 use crate::translate::Translator;
 
 /// Plans queries against a catalog, as of a moment.
@@ -163,8 +163,10 @@ impl<'a> Planner<'a> {
     /// As [`plan_view`](Self::plan_view); `Invalid` for more names than columns.
     pub fn plan_create_view(&self, view: &CreateView) -> Result<Planned> {
         match view.emit {
-            Emit::Changes => self.named_view(&view.query, &view.column_names),
-            Emit::OnWindowClose => self.named_view(&on_close::rewrite(&view.query, self.catalog)?, &view.column_names),
+            EmitClause::Changes => self.named_view(&view.query, &view.column_names),
+            EmitClause::OnWindowClose => {
+                self.named_view(&on_close::rewrite(&view.query, self.catalog)?, &view.column_names)
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use crate::commit::{
 };
 use crate::disk::{Disk, DiskFile};
 use crate::error::StoreError;
-use crate::frame::{End, FileHeader, FrameReader, LOG_MAGIC, SNAPSHOT_MAGIC, u32_at, u64_at};
+use crate::frame::{FileHeader, FrameEnd, FrameReader, LOG_MAGIC, SNAPSHOT_MAGIC, u32_at, u64_at};
 use crate::manifest::{Manifest, number_of, segment_name, snapshot_name};
 
 /// Rows of the batches that are given back, about.
@@ -26,7 +26,7 @@ const BLOCK_ROWS: usize = 1 << 16;
 pub struct Contents {
     place: String,
     /// Objects that are there, in the order in which they were made.
-    pub(crate) objects: BTreeMap<u64, Entry>,
+    pub(crate) objects: BTreeMap<u64, LogEntry>,
     n_created: u64,
     facts: BTreeMap<(u64, String), Vec<u8>>,
     /// Files in which rows lie.
@@ -38,7 +38,7 @@ pub struct Contents {
 
 /// An object.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     /// Objects are made in this order.
     place_in_order: u64,
     text: String,
@@ -256,8 +256,8 @@ impl Contents {
             let at = reader.offset();
             let frame = match reader.next()? {
                 Ok(frame) => frame,
-                Err(End::Clean) => return Err(reader.damaged(at, "it ends early")),
-                Err(End::Broken(detail)) => return Err(reader.damaged(at, detail)),
+                Err(FrameEnd::Clean) => return Err(reader.damaged(at, "it ends early")),
+                Err(FrameEnd::Broken(detail)) => return Err(reader.damaged(at, detail)),
             };
             let (is_last, time) = (frame.header.is_last, frame.header.time);
             let changes = self.changes(frame.body_at, frame.body);
@@ -319,12 +319,12 @@ impl Contents {
                     end.offset = reader.offset();
                     (end.sequence, end.chain) = (reader.next_sequence().0 - 1, reader.next_sequence().1);
                 }
-                Err(End::Clean) if pending.is_empty() => break,
+                Err(FrameEnd::Clean) if pending.is_empty() => break,
                 Err(_) if tail == Tail::IsSealed => {
                     return Err(reader.damaged(at, "it ends before its commit does, or what follows is no frame"));
                 }
-                Err(End::Clean) => break,
-                Err(End::Broken(detail)) => {
+                Err(FrameEnd::Clean) => break,
+                Err(FrameEnd::Broken(detail)) => {
                     if reader.was_synced()? {
                         return Err(reader.damaged(at, detail));
                     }
@@ -385,7 +385,7 @@ impl Contents {
                 self.facts.retain(|(object, _), _| *object != id);
             }
             Change::Created(Created { id, text }) => {
-                let entry = Entry { place_in_order: self.n_created, text, rows: Vec::new(), is_signed: false };
+                let entry = LogEntry { place_in_order: self.n_created, text, rows: Vec::new(), is_signed: false };
                 self.n_created += 1;
                 self.id_max = self.id_max.max(id);
                 if self.objects.insert(id, entry).is_some() {

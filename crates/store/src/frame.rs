@@ -113,7 +113,7 @@ pub(crate) struct FrameReader {
 }
 
 /// A frame that was read.
-pub(crate) struct Frame<'a> {
+pub(crate) struct LogFrame<'a> {
     pub header: FrameHeader,
     /// Where its body starts in the file.
     pub body_at: u64,
@@ -122,7 +122,7 @@ pub(crate) struct Frame<'a> {
 
 /// Where the frames of a file stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum FrameEnd {
     /// At the end of the file.
     Clean,
     /// Before bytes that are no frame; says why.
@@ -177,21 +177,21 @@ impl FrameReader {
     }
 
     /// The next frame, or why there is none.
-    pub fn next(&mut self) -> Result<Result<Frame<'_>, End>, StoreError> {
+    pub fn next(&mut self) -> Result<Result<LogFrame<'_>, FrameEnd>, StoreError> {
         if self.offset == self.size {
-            return Ok(Err(End::Clean));
+            return Ok(Err(FrameEnd::Clean));
         }
         let (at, sequence, chain) = (self.offset, self.sequence, self.chain);
         let header = match self.frame_at(at)? {
             Ok(header) => header,
-            Err(detail) => return Ok(Err(End::Broken(detail.to_string()))),
+            Err(detail) => return Ok(Err(FrameEnd::Broken(detail.to_string()))),
         };
         if header.sequence != sequence {
             let detail = format!("it has sequence {}, where {sequence} is due", header.sequence);
-            return Ok(Err(End::Broken(detail)));
+            return Ok(Err(FrameEnd::Broken(detail)));
         }
         if header.chain != chain {
-            return Ok(Err(End::Broken("it does not follow the frame before it".to_string())));
+            return Ok(Err(FrameEnd::Broken("it does not follow the frame before it".to_string())));
         }
         let length = u32_at(self.bytes(at, HEADER_BYTES)?, 4) as usize;
         self.offset += (HEADER_BYTES + length) as u64;
@@ -201,7 +201,7 @@ impl FrameReader {
         let (start, end) = ((at - self.window_at) as usize, HEADER_BYTES + length);
         self.chain = checksum;
         let body = &self.window[start + HEADER_BYTES..start + end];
-        Ok(Ok(Frame { header, body_at: at + HEADER_BYTES as u64, body }))
+        Ok(Ok(LogFrame { header, body_at: at + HEADER_BYTES as u64, body }))
     }
 
     /// Whether a frame behind the broken one at the present place knew it on disk.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_batch::numeric;
-use anabranch_plan::asof::Asof;
+use anabranch_plan::asof::AsofJoin;
 use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use anabranch_plan::{Binding, Recursive, RoundLimit, Window, WindowFunction};
@@ -133,7 +133,7 @@ impl Builder {
     }
 
     /// An as-of join.
-    pub fn asof(&mut self, left: &Arc<Plan>, right: &Arc<Plan>, asof: Asof) -> Arc<Plan> {
+    pub fn asof(&mut self, left: &Arc<Plan>, right: &Arc<Plan>, asof: AsofJoin) -> Arc<Plan> {
         let types = [types(left), types(right)].concat();
         self.plan(Node::Asof { left: left.clone(), right: right.clone(), asof }, &types)
     }

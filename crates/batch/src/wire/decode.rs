@@ -16,7 +16,7 @@ use crate::control::{Diffs, Key, Times, Until};
 const ROWS_MAX: u64 = u32::MAX as u64;
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Batch, WireError> {
-    let mut reader = Reader { bytes, part: Part::Header };
+    let mut reader = WireReader { bytes, part: WirePart::Header };
     let rows = reader.header()?;
     let types = reader.schema()?;
     let times = reader.times(rows)?;
@@ -26,7 +26,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Batch, WireError> {
     let present = reader.present(rows)?;
     let mut columns = Vec::with_capacity(types.len());
     for (position, data_type) in types.iter().enumerate() {
-        reader.part = Part::Column(position);
+        reader.part = WirePart::Column(position);
         columns.push(make_array(reader.array(data_type, rows)?));
     }
     if !reader.bytes.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Batch, WireError> {
 
 /// What is being read, for messages.
 #[derive(Clone, Copy)]
-enum Part {
+enum WirePart {
     Header,
     Schema,
     Times,
@@ -57,12 +57,12 @@ enum Part {
 }
 
 /// The bytes not read yet.
-struct Reader<'a> {
+struct WireReader<'a> {
     bytes: &'a [u8],
-    part: Part,
+    part: WirePart,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// The number of rows.
     fn header(&mut self) -> Result<usize, WireError> {
         let actual = self.bytes.len() as u64;
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
     }
 
     fn schema(&mut self) -> Result<Vec<DataType>, WireError> {
-        self.part = Part::Schema;
+        self.part = WirePart::Schema;
         let len = self.word()?;
         let bytes = self.buffer(usize::try_from(len).unwrap_or(usize::MAX))?;
         let (count, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| self.malformed("it ends early"))?;
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 
     fn times(&mut self, rows: usize) -> Result<Times, WireError> {
-        self.part = Part::Times;
+        self.part = WirePart::Times;
         match self.word()? {
             CONSTANT => Ok(Times::Constant(self.word()? as i64)),
             COLUMN => Ok(Times::Column(self.scalars(rows)?)),
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     fn diffs(&mut self, rows: usize) -> Result<Diffs, WireError> {
-        self.part = Part::Diffs;
+        self.part = WirePart::Diffs;
         match self.word()? {
             CONSTANT => Ok(Diffs::Constant(self.word()? as i64)),
             COLUMN => Ok(Diffs::Column(self.scalars(rows)?)),
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     fn until(&mut self, rows: usize) -> Result<Until, WireError> {
-        self.part = Part::Until;
+        self.part = WirePart::Until;
         match self.word()? {
             NONE => Ok(Until::Forever),
             CONSTANT => Ok(Until::Duration(self.word()? as i64)),
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     }
 
     fn key(&mut self, rows: usize, n_columns: usize) -> Result<Option<Key>, WireError> {
-        self.part = Part::Key;
+        self.part = WirePart::Key;
         match self.word()? {
             NONE => return Ok(None),
             COLUMN => {}
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 
     fn present(&mut self, rows: usize) -> Result<Option<BooleanBuffer>, WireError> {
-        self.part = Part::Present;
+        self.part = WirePart::Present;
         match self.word()? {
             NONE => Ok(None),
             COLUMN => Ok(Some(self.bits(rows)?)),
@@ -252,14 +252,14 @@ impl<'a> Reader<'a> {
 
     fn malformed(&self, detail: impl Into<String>) -> WireError {
         let part = match self.part {
-            Part::Header => "header".into(),
-            Part::Schema => "schema".into(),
-            Part::Times => "times".into(),
-            Part::Diffs => "diffs".into(),
-            Part::Until => "until".into(),
-            Part::Key => "key".into(),
-            Part::Present => "present".into(),
-            Part::Column(position) => format!("column {position}"),
+            WirePart::Header => "header".into(),
+            WirePart::Schema => "schema".into(),
+            WirePart::Times => "times".into(),
+            WirePart::Diffs => "diffs".into(),
+            WirePart::Until => "until".into(),
+            WirePart::Key => "key".into(),
+            WirePart::Present => "present".into(),
+            WirePart::Column(position) => format!("column {position}"),
         };
         WireError::Malformed { part, detail: detail.into() }
     }

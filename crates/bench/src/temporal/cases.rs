@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_batch::{Batch, Diffs, Times, Until};
-use anabranch_engine::frame::{Asof, Events, Frame, How, Item, col, count_rows, custom_invertible, lit, sum};
+use anabranch_engine::frame::{AsofOptions, Events, Frame, How, Item, col, count_rows, custom_invertible, lit, sum};
 use anabranch_engine::{Error, Options, Session};
 use anabranch_testing::temporal::aggregates::UserSum;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array};
@@ -113,7 +113,7 @@ fn frame(case: &str) -> Frame {
         "grouped sliding sum" => events.alter_duration(10).group_by(keys()).agg(total()),
         "join" => input("left").join(&input("right"), keys(), keys(), How::Inner),
         "where not exists" => input("left").where_not_exists(&input("right"), keys(), keys()),
-        "asof" => input("left").join_asof(&input("right"), keys(), keys(), Asof::backward()),
+        "asof" => input("left").join_asof(&input("right"), keys(), keys(), AsofOptions::backward()),
         other => panic!("there is no case {other}"),
     }
 }

@@ -9,7 +9,8 @@
 
 use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_engine::frame::{
-    Asof, Emit, Events, FOREVER, Frame, How, Pattern, avg, col, count_rows, lit, max, median, start, sum,
+    AsofOptions, EmitWhen, EventPattern, Events, FOREVER, Frame, How, avg, col, count_rows, lit, max, median, start,
+    sum,
 };
 use anabranch_engine::{Error, Options, Session};
 use arrow::array::ArrayRef;
@@ -65,7 +66,7 @@ fn frame(verb: &str) -> Frame {
         "hopping max" => events.hopping(20, 5, 0).group_by(keys()).agg([max(col("value"))]),
         "hopping median" => events.hopping(20, 5, 0).group_by(keys()).agg([median(col("value"))]),
         "quantize" => grouped(events.quantize(10, 10, 0)),
-        "early" => grouped(events.tumbling(10).emit(Emit::Early)),
+        "early" => grouped(events.tumbling(10).emit(EmitWhen::Early)),
         "sliding" => grouped(events.alter_duration(10)),
         "session" => {
             let sessions = |group: Frame| group.session(2, Some(50)).agg([count_rows()]);
@@ -79,8 +80,8 @@ fn frame(verb: &str) -> Frame {
         "join" => left.join(&right, keys(), keys(), How::Inner),
         "left join" => left.join(&right, keys(), keys(), How::Left),
         "where not exists" => left.where_not_exists(&right, keys(), keys()),
-        "as-of join" => left.join_asof(&right, keys(), keys(), Asof::backward().left()),
-        "nearest as-of join" => left.join_asof(&right, keys(), keys(), Asof::nearest().tolerance(50).left()),
+        "as-of join" => left.join_asof(&right, keys(), keys(), AsofOptions::backward().left()),
+        "nearest as-of join" => left.join_asof(&right, keys(), keys(), AsofOptions::nearest().tolerance(50).left()),
         // Of rows that never end, by their times: what the other side has passed is forgotten.
         "merge join" => {
             let dated = |name: &str| input(name).select([col("key"), start().alias("t")]).alter_duration(FOREVER);
@@ -89,9 +90,9 @@ fn frame(verb: &str) -> Frame {
         }
         "clip by" => left.clip_by(&right, keys(), keys()),
         "detect" => {
-            let high = Pattern::event(col("value").gt(lit(900_000)));
-            let low = Pattern::event(col("value").lt(lit(100_000)));
-            let pattern = Pattern::sequence([high, low]).within(20);
+            let high = EventPattern::event(col("value").gt(lit(900_000)));
+            let low = EventPattern::event(col("value").lt(lit(100_000)));
+            let pattern = EventPattern::sequence([high, low]).within(20);
             events.group_apply(keys(), |group| group.detect(&pattern))
         }
         other => panic!("there is no verb {other}"),

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::Error;
-use anabranch_linear_road::answer::{Answer, Form};
+use anabranch_linear_road::answer::{AnswerForm, TollAnswer};
 use anabranch_linear_road::generator::Traffic;
 use anabranch_linear_road::history::History;
 use anabranch_linear_road::reference::{Expected, Reference};
@@ -115,7 +115,12 @@ fn finish(judge: Option<Judge>, tally: &Tally) -> Result<Status, Error> {
     Ok(if verdict.is_right() && is_counted { Status::Good } else { Status::Failed })
 }
 
-fn write_answers(output: Option<&mut BufWriter<File>>, form: Form, answers: &[Answer], emit: f64) -> Result<(), Error> {
+fn write_answers(
+    output: Option<&mut BufWriter<File>>,
+    form: AnswerForm,
+    answers: &[TollAnswer],
+    emit: f64,
+) -> Result<(), Error> {
     let Some(output) = output else { return Ok(()) };
     answers.iter().try_for_each(|answer| checked(writeln!(output, "{}", answer.line(form, format!("{emit:.3}")))))
 }
@@ -189,7 +194,7 @@ fn traffic(options: &LinearRoad, seconds: u32) -> Traffic {
 struct Judge {
     reference: Reference,
     expected: Vec<Expected>,
-    given: Vec<Answer>,
+    given: Vec<TollAnswer>,
 }
 
 impl Judge {
@@ -197,7 +202,7 @@ impl Judge {
         Judge { reference: Reference::new(history), expected: Vec::new(), given: Vec::new() }
     }
 
-    fn add(&mut self, second: &Second, answers: &[Answer]) {
+    fn add(&mut self, second: &Second, answers: &[TollAnswer]) {
         self.reference.second(second, &mut self.expected);
         self.given.extend_from_slice(answers);
     }

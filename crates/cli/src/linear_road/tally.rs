@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use anabranch_linear_road::answer::Answer;
+use anabranch_linear_road::answer::TollAnswer;
 use anabranch_linear_road::response::{Lag, Responses};
 use anabranch_linear_road::row::Second;
 
@@ -59,7 +59,7 @@ impl Tally {
 
     /// Adds a second that took `seconds`, and was answered `elapsed` after the start. Returns when
     /// its answers were delivered, on the input's scale.
-    pub(super) fn add(&mut self, second: &Second, answers: &[Answer], seconds: f64, elapsed: f64) -> f64 {
+    pub(super) fn add(&mut self, second: &Second, answers: &[TollAnswer], seconds: f64, elapsed: f64) -> f64 {
         self.time = second.time;
         self.rows += second.rows.len() as u64;
         self.refused += second.n_refused as u64;
@@ -71,17 +71,17 @@ impl Tally {
         let mut counts = [0u64; 4];
         for answer in answers {
             let kind = match *answer {
-                Answer::Toll { toll, .. } => {
+                TollAnswer::Toll { toll, .. } => {
                     self.toll_cents += u64::from(toll);
                     self.tolls_due += u64::from(toll > 0);
                     0
                 }
-                Answer::Accident { xway, direction, segment, time, .. } => {
+                TollAnswer::Accident { xway, direction, segment, time, .. } => {
                     self.note_accident(xway, direction, segment, time);
                     1
                 }
-                Answer::Balance { .. } => 2,
-                Answer::Expenditure { .. } => 3,
+                TollAnswer::Balance { .. } => 2,
+                TollAnswer::Expenditure { .. } => 3,
             };
             counts[kind] += 1;
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anabranch_engine::Error;
 
 use crate::ast::{Comparison, Span};
-use crate::core::{Aggregate, Literal, Rule, Term, VariableId};
+use crate::core::{CoreAggregate, Literal, Rule, Term, VariableId};
 
 /// Variables that have values.
 pub(crate) type Bound = BTreeSet<VariableId>;
@@ -69,7 +69,7 @@ pub(crate) fn outside_of(body: &[Literal], idx: usize, around: &Bound) -> Bound 
 }
 
 /// Variables of an aggregate that the rest of the rule has too, but for its result.
-pub(crate) fn injected(aggregate: &Aggregate, outside: &Bound) -> Bound {
+pub(crate) fn injected(aggregate: &CoreAggregate, outside: &Bound) -> Bound {
     let inner = variables_of(|visit| aggregate.inner_variables(visit));
     inner.intersection(outside).copied().collect()
 }

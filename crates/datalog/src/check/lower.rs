@@ -7,13 +7,13 @@ use anabranch_engine::Error;
 
 use super::alternatives::Part;
 use super::call::Call;
-use super::scope::{Names, Scope};
+use super::scope::{Names, RuleScope};
 use super::signatures::{Signatures, wrong_count};
 use super::types::Type;
-use crate::ast::{self, Aggregate, AggregateKind, Argument, ArgumentKind, Comparison, Span};
+use crate::ast::{self, AggregateKind, AggregateTerm, Argument, ArgumentKind, Comparison, Span};
 use crate::core::{self, Literal, RelationId, Rule, Structure, Term};
 use crate::functor::compile;
-use crate::record::{self, NIL, Part as RecordPart};
+use crate::record::{self, NIL, RecordPart};
 use crate::value::{Base, Value};
 
 /// A rule with one head and one conjunction. Heads without attributes get no argument here.
@@ -24,7 +24,7 @@ pub(super) fn rule(
     at: Span,
     signatures: &Signatures,
 ) -> Result<Rule, Error> {
-    let mut lowering = Lowering { scope: Scope::of(head, parts, signatures)? };
+    let mut lowering = Lowering { scope: RuleScope::of(head, parts, signatures)? };
     let mut body = vec![];
     for part in parts {
         lowering.part(part, None, &mut body)?;
@@ -58,7 +58,7 @@ pub(super) fn rule(
 
 /// The lowering of one rule.
 pub(super) struct Lowering<'a> {
-    pub scope: Scope<'a>,
+    pub scope: RuleScope<'a>,
 }
 
 impl Lowering<'_> {
@@ -357,7 +357,7 @@ impl Lowering<'_> {
 
     fn aggregate(
         &mut self,
-        aggregate: &Aggregate,
+        aggregate: &AggregateTerm,
         wanted: Option<&Type>,
         extras: &mut Vec<Literal>,
         at: Span,
@@ -388,7 +388,7 @@ impl Lowering<'_> {
             target = Some(term);
         }
         let result = self.scope.fresh(typed.clone());
-        extras.push(Literal::Aggregate(core::Aggregate { result, function, target, body, at }));
+        extras.push(Literal::Aggregate(core::CoreAggregate { result, function, target, body, at }));
         Ok((Term::Variable(result), typed))
     }
 

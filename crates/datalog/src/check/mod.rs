@@ -17,7 +17,7 @@ pub(crate) mod types;
 use anabranch_engine::Error;
 
 use crate::ast::{Clause, DirectiveKind, Program, RelationDeclaration};
-use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, Term, Variable};
+use crate::core::{Atom, Column, Core, Literal, Relation, RelationId, Rule, RuleVariable, Term};
 use crate::stratify;
 use crate::value::{Base, Value};
 use signatures::Signatures;
@@ -101,7 +101,7 @@ fn equivalence(id: RelationId, declaration: &RelationDeclaration, relation: &Rel
     if base != other || declaration.attributes[0].type_name.text != declaration.attributes[1].type_name.text {
         return Err(Error::invalid(format!("the attributes of eqrel {} differ in type", relation.name)).at(at.start));
     }
-    let variable = |name: &str| Variable { name: name.to_owned(), base };
+    let variable = |name: &str| RuleVariable { name: name.to_owned(), base };
     let variables = [variable("x"), variable("y"), variable("z")];
     let atom = |left: usize, right: usize| {
         Literal::Atom(Atom { relation: id, terms: vec![Term::Variable(left), Term::Variable(right)], at })

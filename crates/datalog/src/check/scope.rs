@@ -11,19 +11,19 @@ use anabranch_engine::Error;
 use super::alternatives::{Part, alternatives};
 use super::signatures::Signatures;
 use super::types::Type;
-use crate::ast::{Aggregate, AggregateKind, Argument, ArgumentKind, Atom, Comparison, Span};
-use crate::core::{Variable, VariableId};
+use crate::ast::{AggregateKind, AggregateTerm, Argument, ArgumentKind, Atom, Comparison, Span};
+use crate::core::{RuleVariable, VariableId};
 use crate::value::Base;
 
 /// The variables of one rule.
-pub(super) struct Scope<'a> {
+pub(super) struct RuleScope<'a> {
     pub signatures: &'a Signatures,
     variables: Vec<ScopeVariable>,
     outer: Names,
     /// Variables and body of each aggregate, by the address of its part of the tree.
-    inner: HashMap<*const Aggregate, Inner<'a>>,
+    inner: HashMap<*const AggregateTerm, Inner<'a>>,
     /// The keys of `inner`, in the order of the text.
-    aggregates: Vec<*const Aggregate>,
+    aggregates: Vec<*const AggregateTerm>,
 }
 
 /// Names of variables.
@@ -40,11 +40,11 @@ struct ScopeVariable {
     typed: Option<Type>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> RuleScope<'a> {
     /// The scope of a rule, with all types.
-    pub fn of(head: &'a Atom, parts: &[Part<'a>], signatures: &'a Signatures) -> Result<Scope<'a>, Error> {
+    pub fn of(head: &'a Atom, parts: &[Part<'a>], signatures: &'a Signatures) -> Result<RuleScope<'a>, Error> {
         let mut scope =
-            Scope { signatures, variables: vec![], outer: Names::new(), inner: HashMap::new(), aggregates: vec![] };
+            RuleScope { signatures, variables: vec![], outer: Names::new(), inner: HashMap::new(), aggregates: vec![] };
         let mut aggregates = vec![];
         for argument in &head.arguments {
             scope.declare(argument, &mut aggregates);
@@ -58,7 +58,7 @@ impl<'a> Scope<'a> {
     }
 
     /// What an aggregate has of its own.
-    pub fn inner(&self, aggregate: &Aggregate) -> &Inner<'a> {
+    pub fn inner(&self, aggregate: &AggregateTerm) -> &Inner<'a> {
         &self.inner[&std::ptr::from_ref(aggregate)]
     }
 
@@ -80,9 +80,9 @@ impl<'a> Scope<'a> {
     }
 
     /// All variables. A type that nothing tells is of a variable that nothing binds.
-    pub fn into_variables(self) -> Vec<Variable> {
+    pub fn into_variables(self) -> Vec<RuleVariable> {
         let base = |typed: Option<Type>| typed.map_or(Base::Number, |typed| typed.base);
-        let variable = |each: ScopeVariable| Variable { name: each.name, base: base(each.typed) };
+        let variable = |each: ScopeVariable| RuleVariable { name: each.name, base: base(each.typed) };
         self.variables.into_iter().map(variable).collect()
     }
 
@@ -92,7 +92,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Declares the names outside of aggregates, and notes the aggregates.
-    fn declare(&mut self, argument: &'a Argument, aggregates: &mut Vec<(&'a Aggregate, Span)>) {
+    fn declare(&mut self, argument: &'a Argument, aggregates: &mut Vec<(&'a AggregateTerm, Span)>) {
         match &argument.kind {
             ArgumentKind::Variable(name) => {
                 if !self.outer.contains_key(name) {
@@ -105,7 +105,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn declare_parts(&mut self, parts: &[Part<'a>], aggregates: &mut Vec<(&'a Aggregate, Span)>) {
+    fn declare_parts(&mut self, parts: &[Part<'a>], aggregates: &mut Vec<(&'a AggregateTerm, Span)>) {
         for part in parts {
             match part {
                 Part::Atom(atom) | Part::NotAtom(atom) => {
@@ -119,7 +119,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn declare_aggregate(&mut self, aggregate: &'a Aggregate, at: Span) -> Result<(), Error> {
+    fn declare_aggregate(&mut self, aggregate: &'a AggregateTerm, at: Span) -> Result<(), Error> {
         let mut bodies = alternatives(&aggregate.body, at)?;
         let (Some(parts), true) = (bodies.pop(), bodies.is_empty()) else {
             return Err(Error::invalid("alternatives (;) in the body of an aggregate are not supported")
@@ -154,7 +154,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Declares the names that the rule has not outside of the aggregate.
-    fn declare_within(&mut self, argument: &'a Argument, outer: &Names, nested: &mut Vec<(&'a Aggregate, Span)>) {
+    fn declare_within(&mut self, argument: &'a Argument, outer: &Names, nested: &mut Vec<(&'a AggregateTerm, Span)>) {
         match &argument.kind {
             ArgumentKind::Variable(name) if outer.contains_key(name) => {}
             ArgumentKind::Variable(_) | ArgumentKind::Aggregate(_) => self.declare(argument, nested),
@@ -291,7 +291,7 @@ impl<'a> Scope<'a> {
                 }
             },
             ArgumentKind::Aggregate(aggregate) => {
-                let names = &self.inner.get(&std::ptr::from_ref::<Aggregate>(aggregate))?.names;
+                let names = &self.inner.get(&std::ptr::from_ref::<AggregateTerm>(aggregate))?.names;
                 match (aggregate.function, &aggregate.target) {
                     (AggregateKind::Count, _) => primitive(Base::Number),
                     (AggregateKind::Mean, _) => primitive(Base::Float),

@@ -15,7 +15,7 @@ use anabranch_engine::Error;
 
 use crate::ast::{DirectiveKind, Program};
 use crate::install::{Host, Installed};
-use options::{Channel, Options};
+use options::{Channel, FactOptions};
 
 /// Where facts are and where answers go.
 #[derive(Clone, Debug)]
@@ -103,12 +103,12 @@ impl Program {
     }
 
     /// Each relation of each directive, with what its parameters say.
-    fn file_directives(&self) -> Result<Vec<(DirectiveKind, String, Options)>, Error> {
-        let mut all: Vec<(DirectiveKind, String, Options)> = vec![];
+    fn file_directives(&self) -> Result<Vec<(DirectiveKind, String, FactOptions)>, Error> {
+        let mut all: Vec<(DirectiveKind, String, FactOptions)> = vec![];
         for directive in &self.directives {
-            let options = Options::of(directive)?;
+            let options = FactOptions::of(directive)?;
             for name in &directive.relations {
-                let same = |(kind, other, known): &&(DirectiveKind, String, Options)| {
+                let same = |(kind, other, known): &&(DirectiveKind, String, FactOptions)| {
                     *kind == directive.kind && *other == name.text && known.is_same_place(&options)
                 };
                 if all.iter().any(|known| same(&known)) && options.channel == Channel::File {

@@ -15,7 +15,7 @@ pub(super) enum Channel {
 
 /// What a directive says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct FactOptions {
     pub channel: Channel,
     /// The file's name; by default the relation's, with its ending.
     pub filename: Option<String>,
@@ -30,9 +30,9 @@ pub(super) struct Options {
 
 const KNOWN: [&str; 7] = ["IO", "filename", "name", "delimiter", "headers", "rfc4180", "columns"];
 
-impl Options {
-    pub fn of(directive: &Directive) -> Result<Options, Error> {
-        let mut options = Options {
+impl FactOptions {
+    pub fn of(directive: &Directive) -> Result<FactOptions, Error> {
+        let mut options = FactOptions {
             channel: Channel::File,
             filename: None,
             delimiter: String::new(),
@@ -53,7 +53,7 @@ impl Options {
     }
 
     /// Whether both mean the same file.
-    pub fn is_same_place(&self, other: &Options) -> bool {
+    pub fn is_same_place(&self, other: &FactOptions) -> bool {
         self.channel == other.channel && self.filename == other.filename
     }
 

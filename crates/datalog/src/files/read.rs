@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anabranch_engine::Error;
 
-use super::options::{Channel, Options};
+use super::options::{Channel, FactOptions};
 use super::{Folders, Progress, split, unavailable};
 use crate::core::{Core, Relation};
 use crate::install::{Host, Installed, batch};
@@ -20,7 +20,7 @@ pub(super) fn facts(
     installed: &Installed,
     host: &mut impl Host,
     relation: &str,
-    options: &Options,
+    options: &FactOptions,
     folders: &Folders,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
@@ -58,7 +58,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn open(relation: &str, options: &Options, folders: &Folders) -> Result<Lines, Error> {
+    fn open(relation: &str, options: &FactOptions, folders: &Folders) -> Result<Lines, Error> {
         let (reader, path): (Box<dyn BufRead>, PathBuf) = match options.channel {
             Channel::Standard => (Box::new(BufReader::new(stdin())), PathBuf::from("standard input")),
             Channel::File => {
@@ -107,7 +107,7 @@ impl Lines {
     }
 }
 
-fn fact(line: &str, relation: &Relation, options: &Options, core: &Core) -> Result<Vec<Value>, String> {
+fn fact(line: &str, relation: &Relation, options: &FactOptions, core: &Core) -> Result<Vec<Value>, String> {
     if relation.is_nullary {
         return match line.trim() {
             "()" | "" => Ok(vec![Value::Number(1)]),

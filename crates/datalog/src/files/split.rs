@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::functor::{parse_number, unsigned};
-use crate::record::{self, NIL, Part};
+use crate::record::{self, NIL, RecordPart};
 use crate::value::{Base, Value};
 
 /// Whether the text ends within double quotes, so that the record goes on in the next line.
@@ -167,10 +167,10 @@ fn parts<'t>(
     }
     let rest = rest.trim_start().strip_prefix(close).ok_or("a record is not closed, or has too many values")?;
     let parts = values.iter().map(|(value, is_inner)| match value {
-        Value::Text(text) if *is_inner => Part::Inner(text),
-        Value::Text(text) => Part::Text(text),
-        Value::Number(number) => Part::Number(*number),
-        Value::Float(number) => Part::Float(*number),
+        Value::Text(text) if *is_inner => RecordPart::Inner(text),
+        Value::Text(text) => RecordPart::Text(text),
+        Value::Number(number) => RecordPart::Number(*number),
+        Value::Float(number) => RecordPart::Float(*number),
     });
     Ok((record::write(branch, parts), rest))
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use anabranch_engine::{Error, ErrorKind};
 
-use super::options::{Channel, Options};
+use super::options::{Channel, FactOptions};
 use super::{Folders, Progress, unavailable};
 use crate::core::Relation;
 use crate::install::{Host, Installed};
@@ -17,7 +17,7 @@ pub(super) fn rows(
     installed: &Installed,
     host: &mut impl Host,
     name: &str,
-    options: &Options,
+    options: &FactOptions,
     folders: &Folders,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(Progress),
@@ -63,7 +63,7 @@ fn cannot_print(problem: &io::Error) -> Error {
 }
 
 /// The frame that Souffle prints around a relation.
-fn print(out: &mut dyn Write, relation: &Relation, rows: &[Vec<Value>], options: &Options) -> io::Result<()> {
+fn print(out: &mut dyn Write, relation: &Relation, rows: &[Vec<Value>], options: &FactOptions) -> io::Result<()> {
     writeln!(out, "---------------\n{}", relation.name)?;
     let names: Vec<&str> = relation.columns.iter().map(|column| column.name.as_str()).collect();
     if !relation.is_nullary {
@@ -78,7 +78,7 @@ fn write_rows(
     out: &mut dyn Write,
     relation: &Relation,
     rows: &[Vec<Value>],
-    options: &Options,
+    options: &FactOptions,
     headers: bool,
 ) -> io::Result<()> {
     if headers && !relation.is_nullary {

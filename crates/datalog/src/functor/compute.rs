@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::kind::Functor;
-use crate::record::{self, Part};
+use crate::record::{self, RecordPart};
 
 /// A plain value of one row.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +114,12 @@ pub(super) fn compute(
     }
 }
 
-fn parts<'a>(letters: &'a str, cells: &'a [Cell<'a>]) -> impl Iterator<Item = Part<'a>> {
+fn parts<'a>(letters: &'a str, cells: &'a [Cell<'a>]) -> impl Iterator<Item = RecordPart<'a>> {
     letters.chars().zip(cells).map(|(letter, cell)| match cell {
-        Cell::Text(text) if letter == 'r' => Part::Inner(text),
-        Cell::Text(text) => Part::Text(text),
-        Cell::Number(number) => Part::Number(*number),
-        Cell::Float(number) => Part::Float(*number),
+        Cell::Text(text) if letter == 'r' => RecordPart::Inner(text),
+        Cell::Text(text) => RecordPart::Text(text),
+        Cell::Number(number) => RecordPart::Number(*number),
+        Cell::Float(number) => RecordPart::Float(*number),
     })
 }
 

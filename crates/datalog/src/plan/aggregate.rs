@@ -12,12 +12,12 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, when};
 
 use super::Planner;
-use super::body::{Rows, narrowed};
+use super::body::{BodyRows, narrowed};
 use super::build::{all, column, distinct, filtered, join, plan, stage, types};
 use super::term::equal;
 use crate::ast::AggregateKind;
 use crate::check::bound::{Bound, binds, variables_of};
-use crate::core::{Aggregate, Literal, Rule, Term, Variable, VariableId};
+use crate::core::{CoreAggregate, Literal, Rule, RuleVariable, Term, VariableId};
 use crate::functor::Functor;
 use crate::value::Base;
 
@@ -26,11 +26,11 @@ impl Planner<'_> {
     pub(super) fn aggregate(
         &mut self,
         rule: &Rule,
-        rows: &Rows,
-        aggregate: &Aggregate,
+        rows: &BodyRows,
+        aggregate: &CoreAggregate,
         injected: &Bound,
         asked: &Bound,
-    ) -> Rows {
+    ) -> BodyRows {
         if rows.binds(aggregate.result) {
             return self.compared(rule, rows, aggregate, injected, asked);
         }
@@ -43,7 +43,7 @@ impl Planner<'_> {
                 true => with_zero(&grouped.plan, value, base),
                 false => filtered(&grouped.plan, vec![Expr::IsNotNull(Box::new(column(&grouped.plan, value)))]),
             };
-            let one = Rows::new(one, vec![aggregate.result]);
+            let one = BodyRows::new(one, vec![aggregate.result]);
             return narrowed(&crossed(rows, one), asked);
         }
         let key: Vec<(usize, usize)> = (0..injected.len())
@@ -60,25 +60,32 @@ impl Planner<'_> {
             }
             false => join(&rows.plan, &grouped.plan, JoinKind::Inner, &key, output),
         };
-        narrowed(&Rows::new(joined, columns), asked)
+        narrowed(&BodyRows::new(joined, columns), asked)
     }
 
     /// Rows whose variable, which is bound already, has the aggregate's value.
-    fn compared(&mut self, rule: &Rule, rows: &Rows, aggregate: &Aggregate, injected: &Bound, asked: &Bound) -> Rows {
+    fn compared(
+        &mut self,
+        rule: &Rule,
+        rows: &BodyRows,
+        aggregate: &CoreAggregate,
+        injected: &Bound,
+        asked: &Bound,
+    ) -> BodyRows {
         let mut rule = rule.clone();
         let result = rule.variables.len();
         rule.variables.push(rule.variables[aggregate.result].clone());
         let mut both = asked.clone();
         both.extend([result, aggregate.result]);
-        let fresh = Aggregate { result, ..aggregate.clone() };
+        let fresh = CoreAggregate { result, ..aggregate.clone() };
         let joined = self.aggregate(&rule, rows, &fresh, injected, &both);
         let (bound, value) = (Term::Variable(aggregate.result), Term::Variable(result));
         let filter = vec![equal(joined.value(&bound), joined.value(&value))];
-        narrowed(&Rows::new(filtered(&joined.plan, filter), joined.columns), asked)
+        narrowed(&BodyRows::new(filtered(&joined.plan, filter), joined.columns), asked)
     }
 
     /// One row a group: the injected variables, then the value.
-    fn grouped(&mut self, rule: &Rule, rows: &Rows, aggregate: &Aggregate, injected: &Bound) -> Rows {
+    fn grouped(&mut self, rule: &Rule, rows: &BodyRows, aggregate: &CoreAggregate, injected: &Bound) -> BodyRows {
         let mut rule = rule.clone();
         let counts = matches!(aggregate.function, AggregateKind::Count | AggregateKind::Sum | AggregateKind::Mean);
         let body: Vec<Literal> = match counts {
@@ -106,22 +113,22 @@ impl Planner<'_> {
         });
         // A body that does not bind what it takes from outside starts with what there is outside.
         let start = match binds(&body, &target_only) && binds(&body, &wanted) {
-            true => Rows::unit(),
+            true => BodyRows::unit(),
             false => {
                 let seeds = narrowed(rows, injected);
                 match injected.is_empty() {
-                    true => Rows::unit(),
-                    false => Rows::new(distinct(&seeds.plan), seeds.columns),
+                    true => BodyRows::unit(),
+                    false => BodyRows::new(distinct(&seeds.plan), seeds.columns),
                 }
             }
         };
         let matches = self.body(&rule, &body, start, &wanted, &Bound::new());
         let is_set = !counts || body.iter().all(|literal| !self.may_repeat(literal));
-        let matches = if is_set { matches } else { Rows::new(distinct(&matches.plan), matches.columns) };
+        let matches = if is_set { matches } else { BodyRows::new(distinct(&matches.plan), matches.columns) };
         self.grouped_matches(&matches, aggregate, injected, rule.variables[aggregate.result].base)
     }
 
-    fn grouped_matches(&self, matches: &Rows, aggregate: &Aggregate, injected: &Bound, base: Base) -> Rows {
+    fn grouped_matches(&self, matches: &BodyRows, aggregate: &CoreAggregate, injected: &Bound, base: Base) -> BodyRows {
         let mut columns: Vec<VariableId> = injected.iter().copied().collect();
         let mut project: Vec<(Expr, DataType)> = columns
             .iter()
@@ -148,7 +155,7 @@ impl Planner<'_> {
         output.truncate(columns.len());
         output.push(base.data_type());
         columns.push(aggregate.result);
-        Rows::new(plan(Node::Aggregate { input, keys, calls: vec![call] }, &output), columns)
+        BodyRows::new(plan(Node::Aggregate { input, keys, calls: vec![call] }, &output), columns)
     }
 
     /// Whether the rows of a literal may repeat.
@@ -166,7 +173,7 @@ impl Planner<'_> {
         let mut atom = atom.clone();
         for (idx, term) in atom.terms.iter_mut().enumerate().filter(|(_, term)| **term == Term::Wildcard) {
             let base = self.core.relations[atom.relation].columns[idx].base;
-            rule.variables.push(Variable { name: String::new(), base });
+            rule.variables.push(RuleVariable { name: String::new(), base });
             *term = Term::Variable(rule.variables.len() - 1);
         }
         Literal::Atom(atom)
@@ -174,7 +181,7 @@ impl Planner<'_> {
 }
 
 /// What is added up or compared; a mean is of floats.
-fn argument(matches: &Rows, target: &Term, function: AggregateKind, base: Base) -> (Expr, DataType) {
+fn argument(matches: &BodyRows, target: &Term, function: AggregateKind, base: Base) -> (Expr, DataType) {
     let value = matches.value(target);
     match function {
         AggregateKind::Mean => (Functor::NumberToFloat.call(vec![value]), DataType::Float64),
@@ -206,12 +213,12 @@ fn with_zero(input: &Arc<Plan>, value: usize, base: Base) -> Arc<Plan> {
 }
 
 /// Every row with the one row.
-fn crossed(rows: &Rows, one: Rows) -> Rows {
+fn crossed(rows: &BodyRows, one: BodyRows) -> BodyRows {
     if rows.is_unit() {
         return one;
     }
     let mut columns = rows.columns.clone();
     columns.extend(one.columns);
     let output = (0..columns.len()).collect();
-    Rows::new(join(&rows.plan, &one.plan, JoinKind::Inner, &[], output), columns)
+    BodyRows::new(join(&rows.plan, &one.plan, JoinKind::Inner, &[], output), columns)
 }

@@ -17,7 +17,7 @@ use crate::value::Base;
 
 /// Bindings of variables, one a row.
 #[derive(Clone)]
-pub(super) struct Rows {
+pub(super) struct BodyRows {
     pub plan: Arc<Plan>,
     /// The variable of each column.
     pub columns: Vec<VariableId>,
@@ -25,13 +25,13 @@ pub(super) struct Rows {
     is_unit: bool,
 }
 
-impl Rows {
-    pub fn unit() -> Rows {
-        Rows { plan: unit(), columns: vec![], is_unit: true }
+impl BodyRows {
+    pub fn unit() -> BodyRows {
+        BodyRows { plan: unit(), columns: vec![], is_unit: true }
     }
 
-    pub fn new(plan: Arc<Plan>, columns: Vec<VariableId>) -> Rows {
-        Rows { plan, columns, is_unit: false }
+    pub fn new(plan: Arc<Plan>, columns: Vec<VariableId>) -> BodyRows {
+        BodyRows { plan, columns, is_unit: false }
     }
 
     pub fn is_unit(&self) -> bool {
@@ -85,7 +85,14 @@ impl<'b> Open<'b> {
 impl Planner<'_> {
     /// The bindings of `needed` for which all literals hold, starting from `rows`. Bindings may
     /// repeat. `around` are the variables that the rest of the rule has.
-    pub(super) fn body(&mut self, rule: &Rule, body: &[Literal], rows: Rows, needed: &Bound, around: &Bound) -> Rows {
+    pub(super) fn body(
+        &mut self,
+        rule: &Rule,
+        body: &[Literal],
+        rows: BodyRows,
+        needed: &Bound,
+        around: &Bound,
+    ) -> BodyRows {
         let around: Bound = around.union(needed).copied().collect();
         let mut open = Open { body, left: (0..body.len()).collect(), needed, around: &around };
         let mut rows = rows;
@@ -104,7 +111,7 @@ impl Planner<'_> {
     }
 
     /// All conditions that are ready, in one pass; those that may fail only if `fallible`.
-    fn conditions(&self, rows: &Rows, open: &mut Open<'_>, rule: &Rule, fallible: bool) -> Option<Rows> {
+    fn conditions(&self, rows: &BodyRows, open: &mut Open<'_>, rule: &Rule, fallible: bool) -> Option<BodyRows> {
         let is_bound = |variable: VariableId| rows.binds(variable);
         let (mut filter, mut bindings, mut done) = (vec![], vec![], vec![]);
         for (idx, literal) in open.literals() {
@@ -146,7 +153,7 @@ impl Planner<'_> {
     }
 
     /// Takes the literal that is best to take next.
-    fn next_literal(&mut self, rule: &Rule, rows: &Rows, open: &mut Open<'_>) -> Rows {
+    fn next_literal(&mut self, rule: &Rule, rows: &BodyRows, open: &mut Open<'_>) -> BodyRows {
         if let Some(idx) = self.ready_negation(rows, open) {
             open.done(idx);
             let Literal::Not { body, .. } = &open.body[idx] else { unreachable!("it is a negation") };
@@ -180,7 +187,7 @@ impl Planner<'_> {
         self.take_atom(rows, open, idx)
     }
 
-    fn ready_negation(&self, rows: &Rows, open: &Open<'_>) -> Option<usize> {
+    fn ready_negation(&self, rows: &BodyRows, open: &Open<'_>) -> Option<usize> {
         let ready = |(idx, literal): &(usize, &Literal)| match literal {
             Literal::Not { body, .. } => {
                 let all = variables_of(|visit| body.iter().for_each(|inner| inner.variables(visit)));
@@ -191,17 +198,17 @@ impl Planner<'_> {
         open.literals().find(ready).map(|(idx, _)| idx)
     }
 
-    fn take_atom(&mut self, rows: &Rows, open: &mut Open<'_>, idx: usize) -> Rows {
+    fn take_atom(&mut self, rows: &BodyRows, open: &mut Open<'_>, idx: usize) -> BodyRows {
         open.done(idx);
         let Literal::Atom(atom) = &open.body[idx] else { unreachable!("it is an atom") };
         self.joined(rows, atom, &open.asked())
     }
 
     /// Rows paired with the rows of an atom.
-    fn joined(&mut self, rows: &Rows, atom: &Atom, asked: &Bound) -> Rows {
+    fn joined(&mut self, rows: &BodyRows, atom: &Atom, asked: &Bound) -> BodyRows {
         let (right, variables) = self.atom_rows(atom);
         if rows.is_unit() {
-            return narrowed(&Rows::new(right, variables), asked);
+            return narrowed(&BodyRows::new(right, variables), asked);
         }
         let place = |variable: &VariableId| variables.iter().position(|other| other == variable);
         let key: Vec<(usize, usize)> =
@@ -220,7 +227,7 @@ impl Planner<'_> {
         // up, which the set that the variable is forgets again.)
         let asks_only = output.len() == n_left && !self.variables.contains_key(&atom.relation);
         let kind = if asks_only { JoinKind::LeftSemi } else { JoinKind::Inner };
-        Rows::new(join(&rows.plan, &right, kind, &key, output), columns)
+        BodyRows::new(join(&rows.plan, &right, kind, &key, output), columns)
     }
 
     /// The rows of an atom, constants and repeated variables checked, and the variable of each
@@ -245,21 +252,21 @@ impl Planner<'_> {
     }
 
     /// Rows for which the negated body has no match.
-    fn without(&mut self, rule: &Rule, rows: &Rows, body: &[Literal], asked: &Bound) -> Rows {
+    fn without(&mut self, rule: &Rule, rows: &BodyRows, body: &[Literal], asked: &Bound) -> BodyRows {
         let all = variables_of(|visit| body.iter().for_each(|literal| literal.variables(visit)));
         let shared: Bound = all.into_iter().filter(|variable| rows.binds(*variable)).collect();
-        let right = self.body(rule, body, Rows::unit(), &shared, &Bound::new());
+        let right = self.body(rule, body, BodyRows::unit(), &shared, &Bound::new());
         let key: Vec<(usize, usize)> =
             shared.iter().filter_map(|variable| Some((rows.place(*variable)?, right.place(*variable)?))).collect();
         let output: Vec<usize> = (0..rows.columns.len()).filter(|idx| asked.contains(&rows.columns[*idx])).collect();
         let columns = output.iter().map(|idx| rows.columns[*idx]).collect();
-        Rows::new(join(&rows.plan, &right.plan, JoinKind::LeftAnti, &key, output), columns)
+        BodyRows::new(join(&rows.plan, &right.plan, JoinKind::LeftAnti, &key, output), columns)
     }
 }
 
 /// The atom with most columns bound, and how many join; of equal ones the first. An atom that joins
 /// goes before all that do not.
-fn best_atom(rows: &Rows, open: &Open<'_>) -> Option<(usize, usize)> {
+fn best_atom(rows: &BodyRows, open: &Open<'_>) -> Option<(usize, usize)> {
     let joins = |term: &&Term| matches!(term, Term::Variable(variable) if rows.binds(*variable));
     let mut best: Option<(usize, usize, usize)> = None;
     for (idx, literal) in open.literals() {
@@ -275,12 +282,12 @@ fn best_atom(rows: &Rows, open: &Open<'_>) -> Option<(usize, usize)> {
 
 /// The rows with their filter and further columns; of all columns those that are asked for.
 fn with_bindings(
-    rows: &Rows,
+    rows: &BodyRows,
     filter: Vec<Expr>,
     bindings: Vec<(VariableId, Expr)>,
     rule: &Rule,
     asked: &Bound,
-) -> Rows {
+) -> BodyRows {
     let (mut project, mut columns) = (vec![], vec![]);
     for (variable, each) in rows.columns.iter().zip(all(&rows.plan)) {
         if asked.contains(variable) {
@@ -294,11 +301,11 @@ fn with_bindings(
             columns.push(variable);
         }
     }
-    Rows::new(stage(&rows.plan, filter, project), columns)
+    BodyRows::new(stage(&rows.plan, filter, project), columns)
 }
 
 /// The columns that are asked for.
-pub(super) fn narrowed(rows: &Rows, asked: &Bound) -> Rows {
+pub(super) fn narrowed(rows: &BodyRows, asked: &Bound) -> BodyRows {
     if rows.columns.iter().all(|variable| asked.contains(variable)) {
         return rows.clone();
     }
@@ -306,11 +313,11 @@ pub(super) fn narrowed(rows: &Rows, asked: &Bound) -> Rows {
     let columns = kept.iter().map(|idx| rows.columns[*idx]).collect();
     let mut every = all(&rows.plan).into_iter().map(Some).collect::<Vec<_>>();
     let project = kept.iter().filter_map(|idx| every[*idx].take()).collect();
-    Rows::new(stage(&rows.plan, vec![], project), columns)
+    BodyRows::new(stage(&rows.plan, vec![], project), columns)
 }
 
 /// A row for each value of a range.
-fn ranged(rows: &Rows, result: VariableId, arguments: &[Term], base: Base, asked: &Bound) -> Rows {
+fn ranged(rows: &BodyRows, result: VariableId, arguments: &[Term], base: Base, asked: &Bound) -> BodyRows {
     let functor = if base == Base::Float { Functor::RangeFloat } else { Functor::Range };
     let values = functor.call(arguments.iter().map(|term| rows.value(term)).collect());
     let item = Arc::new(arrow::datatypes::Field::new_list_field(base.data_type(), true));
@@ -323,12 +330,12 @@ fn ranged(rows: &Rows, result: VariableId, arguments: &[Term], base: Base, asked
     let unnested = plan(Node::Unnest { input: lists, columns: vec![place], outer: false }, &types);
     let mut columns = rows.columns.clone();
     columns.push(result);
-    let bound = Rows::new(unnested, columns);
+    let bound = BodyRows::new(unnested, columns);
     narrowed(&with_equal(bound, rows, result), asked)
 }
 
 /// A range whose variable was bound before keeps the rows with that value.
-fn with_equal(bound: Rows, before: &Rows, result: VariableId) -> Rows {
+fn with_equal(bound: BodyRows, before: &BodyRows, result: VariableId) -> BodyRows {
     match before.place(result) {
         None => bound,
         Some(place) => {
@@ -336,7 +343,7 @@ fn with_equal(bound: Rows, before: &Rows, result: VariableId) -> Rows {
             let filter = vec![equal(column(&bound.plan, place), column(&bound.plan, last))];
             let mut project = all(&bound.plan);
             project.pop();
-            Rows::new(stage(&bound.plan, filter, project), before.columns.clone())
+            BodyRows::new(stage(&bound.plan, filter, project), before.columns.clone())
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::check::bound::{Bound, variables_of};
 use crate::core::{Core, Relation, RelationId, Rule};
 use crate::stratify;
 use crate::value::Value;
-use body::Rows;
+use body::BodyRows;
 use build::{column, distinct, filtered, named_schema, plan, stage, union};
 
 /// Where the rows of a relation are.
@@ -184,7 +184,7 @@ impl<'a> Planner<'a> {
 
     fn rule(&mut self, rule: &Rule) -> Arc<Plan> {
         let needed = variables_of(|visit| rule.arguments.iter().for_each(|term| term.variables(visit)));
-        let rows = self.body(rule, &rule.body, Rows::unit(), &needed, &Bound::new());
+        let rows = self.body(rule, &rule.body, BodyRows::unit(), &needed, &Bound::new());
         let head = rule.arguments.iter().zip(column_types(&self.core.relations[rule.head]));
         let project = head.map(|(term, data_type)| (rows.value(term), data_type)).collect();
         stage(&rows.plan, vec![], project)

@@ -3,14 +3,14 @@
 use datafusion_common::ScalarValue;
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 
-use super::body::Rows;
+use super::body::BodyRows;
 use super::build::column;
 use crate::ast::Comparison;
 use crate::core::{Structure, Term, VariableId};
 use crate::functor::Functor;
 use crate::value::{Base, Value};
 
-impl Rows {
+impl BodyRows {
     /// The expression of a term whose variables are bound.
     pub(super) fn value(&self, term: &Term) -> Expr {
         match term {
@@ -52,13 +52,13 @@ pub(super) struct Matched {
 
 impl Matched {
     /// Matches `pattern` with `value`.
-    pub(super) fn of(pattern: &Term, value: Expr, rows: &Rows) -> Matched {
+    pub(super) fn of(pattern: &Term, value: Expr, rows: &BodyRows) -> Matched {
         let mut matched = Matched::default();
         matched.add(pattern, value, rows);
         matched
     }
 
-    fn add(&mut self, pattern: &Term, value: Expr, rows: &Rows) {
+    fn add(&mut self, pattern: &Term, value: Expr, rows: &BodyRows) {
         match pattern {
             Term::Wildcard => {}
             Term::Variable(variable) => {

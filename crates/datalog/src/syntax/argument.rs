@@ -5,7 +5,7 @@ use anabranch_engine::Error;
 use super::clause::unknown_functor;
 use super::parser::{DEPTH_MAX, Parser, too_deep};
 use super::token::Token;
-use crate::ast::{Aggregate, AggregateKind, Argument, ArgumentKind, Formula, Name, Span};
+use crate::ast::{AggregateKind, AggregateTerm, Argument, ArgumentKind, Formula, Name, Span};
 
 /// Functors that are written as calls.
 const FUNCTORS: &[&str] = &[
@@ -293,7 +293,7 @@ impl Parser {
             }
             false => Ok(Formula::Atom(parser.atom()?)),
         })?;
-        let aggregate = Aggregate { function, target, body };
+        let aggregate = AggregateTerm { function, target, body };
         Deep::around(ArgumentKind::Aggregate(Box::new(aggregate)), start.to(self.before()), below)
     }
 }

@@ -15,7 +15,7 @@ use arrow::datatypes::{
     SchemaRef, TimeUnit, TimestampMicrosecondType,
 };
 
-use super::Value;
+use super::AppendedValue;
 use crate::error::Error;
 
 /// Rows under construction.
@@ -93,7 +93,7 @@ impl RowColumns {
     }
 
     #[inline]
-    pub(super) fn append(&mut self, value: Value<'_>) -> Result<(), Problem> {
+    pub(super) fn append(&mut self, value: AppendedValue<'_>) -> Result<(), Problem> {
         let Some(column) = self.columns.get_mut(self.next) else { return Err(Problem::TooMany(self.columns.len())) };
         if !column.append(value) {
             self.append_read(value)?;
@@ -104,17 +104,17 @@ impl RowColumns {
 
     /// Appends a text as the value that SQL reads.
     #[cold]
-    fn append_read(&mut self, value: Value<'_>) -> Result<(), Problem> {
+    fn append_read(&mut self, value: AppendedValue<'_>) -> Result<(), Problem> {
         let field = self.schema.field(self.next);
-        let Value::Text(text) = value else {
+        let AppendedValue::Text(text) = value else {
             let kind = match value {
-                Value::Null => "NULL",
-                Value::Boolean(_) => "boolean",
-                Value::Integer(_) => "whole number of that size",
-                Value::Float(_) => "float",
-                Value::Text(_) => "text",
-                Value::Date(_) => "date",
-                Value::Timestamp(_) => "timestamp",
+                AppendedValue::Null => "NULL",
+                AppendedValue::Boolean(_) => "boolean",
+                AppendedValue::Integer(_) => "whole number of that size",
+                AppendedValue::Float(_) => "float",
+                AppendedValue::Text(_) => "text",
+                AppendedValue::Date(_) => "date",
+                AppendedValue::Timestamp(_) => "timestamp",
             };
             let is = sql_name(field.data_type());
             return Err(Problem::Misfit { column: field.name().clone(), is, value: kind.to_owned() });
@@ -176,26 +176,26 @@ impl Column {
 
     /// Appends a value if it is one for the column as it stands.
     #[inline]
-    fn append(&mut self, value: Value<'_>) -> bool {
+    fn append(&mut self, value: AppendedValue<'_>) -> bool {
         match (self, value) {
-            (Column::Int64(column), Value::Integer(value)) => column.append_value(value),
-            (Column::Float64(column), Value::Float(value)) => column.append_value(value),
-            (Column::Text(column), Value::Text(value)) => column.append_value(value),
-            (Column::Timestamp(column), Value::Timestamp(value)) => column.append_value(value),
-            (Column::Int32(column), Value::Integer(value)) => match i32::try_from(value) {
+            (Column::Int64(column), AppendedValue::Integer(value)) => column.append_value(value),
+            (Column::Float64(column), AppendedValue::Float(value)) => column.append_value(value),
+            (Column::Text(column), AppendedValue::Text(value)) => column.append_value(value),
+            (Column::Timestamp(column), AppendedValue::Timestamp(value)) => column.append_value(value),
+            (Column::Int32(column), AppendedValue::Integer(value)) => match i32::try_from(value) {
                 Ok(value) => column.append_value(value),
                 Err(_) => return false,
             },
-            (Column::Int16(column), Value::Integer(value)) => match i16::try_from(value) {
+            (Column::Int16(column), AppendedValue::Integer(value)) => match i16::try_from(value) {
                 Ok(value) => column.append_value(value),
                 Err(_) => return false,
             },
-            (Column::Float64(column), Value::Integer(value)) => column.append_value(value as f64),
-            (Column::Float32(column), Value::Float(value)) => column.append_value(value as f32),
-            (Column::Float32(column), Value::Integer(value)) => column.append_value(value as f32),
-            (Column::Boolean(column), Value::Boolean(value)) => column.append_value(value),
-            (Column::Date(column), Value::Date(value)) => column.append_value(value),
-            (column, Value::Null) => column.append_null(),
+            (Column::Float64(column), AppendedValue::Integer(value)) => column.append_value(value as f64),
+            (Column::Float32(column), AppendedValue::Float(value)) => column.append_value(value as f32),
+            (Column::Float32(column), AppendedValue::Integer(value)) => column.append_value(value as f32),
+            (Column::Boolean(column), AppendedValue::Boolean(value)) => column.append_value(value),
+            (Column::Date(column), AppendedValue::Date(value)) => column.append_value(value),
+            (column, AppendedValue::Null) => column.append_null(),
             _ => return false,
         }
         true

@@ -43,7 +43,7 @@ pub const PORTION_ROWS: usize = 1 << 17;
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum AppendedValue<'a> {
     /// NULL, of any type.
     Null,
     /// For columns of type boolean.
@@ -62,9 +62,9 @@ pub enum Value<'a> {
 
 macro_rules! values_from {
     ($($of:ty => $variant:ident),*) => {
-        $(impl From<$of> for Value<'_> {
+        $(impl From<$of> for AppendedValue<'_> {
             fn from(value: $of) -> Self {
-                Value::$variant(value.into())
+                AppendedValue::$variant(value.into())
             }
         })*
     };
@@ -72,21 +72,21 @@ macro_rules! values_from {
 
 values_from!(bool => Boolean, i16 => Integer, i32 => Integer, i64 => Integer, f32 => Float, f64 => Float);
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for AppendedValue<'a> {
     fn from(value: &'a str) -> Self {
-        Value::Text(value)
+        AppendedValue::Text(value)
     }
 }
 
-impl<'a> From<&'a String> for Value<'a> {
+impl<'a> From<&'a String> for AppendedValue<'a> {
     fn from(value: &'a String) -> Self {
-        Value::Text(value)
+        AppendedValue::Text(value)
     }
 }
 
-impl<'a, V: Into<Value<'a>>> From<Option<V>> for Value<'a> {
+impl<'a, V: Into<AppendedValue<'a>>> From<Option<V>> for AppendedValue<'a> {
     fn from(value: Option<V>) -> Self {
-        value.map_or(Value::Null, Into::into)
+        value.map_or(AppendedValue::Null, Into::into)
     }
 }
 
@@ -142,7 +142,7 @@ impl<'s> Appender<'s> {
     /// `Invalid` when the row has all of its values, or the value is not for the column's type; the
     /// row is as before then.
     #[inline]
-    pub fn append<'v>(&mut self, value: impl Into<Value<'v>>) -> Result<(), Error> {
+    pub fn append<'v>(&mut self, value: impl Into<AppendedValue<'v>>) -> Result<(), Error> {
         self.rows.append(value.into()).map_err(|problem| problem.of_table(&self.table))
     }
 
@@ -163,7 +163,7 @@ impl<'s> Appender<'s> {
     ///
     /// # Errors
     /// As [`append`](Self::append) and [`end_row`](Self::end_row).
-    pub fn append_row<'v>(&mut self, values: impl IntoIterator<Item = Value<'v>>) -> Result<(), Error> {
+    pub fn append_row<'v>(&mut self, values: impl IntoIterator<Item = AppendedValue<'v>>) -> Result<(), Error> {
         values.into_iter().try_for_each(|value| self.append(value))?;
         self.end_row()
     }

@@ -36,8 +36,8 @@ use anabranch_flow::threads::Threads;
 
 pub(crate) use asked::{Asked, Waited};
 pub use spec::{
-    ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, DataflowSpec, Egress, Export, LimitStep, Peek,
-    PeekResult, Read,
+    ArrangementId, ArrangementStats, ChangeSpec, CollectionId, DataflowId, DataflowSpec, Egress, Export, LimitStep,
+    Peek, PeekResult, Read,
 };
 
 use crate::error::Error;
@@ -355,7 +355,7 @@ impl Cluster {
     ///
     /// # Errors
     /// `Internal` when a worker has failed.
-    pub fn changes(&mut self, dataflow: DataflowId, timeout: Duration) -> Result<Changes, Error> {
+    pub fn changes(&mut self, dataflow: DataflowId, timeout: Duration) -> Result<ChangeSpec, Error> {
         let deadline = Instant::now() + timeout;
         loop {
             let changes = self.fetch(dataflow)?;
@@ -381,10 +381,10 @@ impl Cluster {
         self.n_workers
     }
 
-    fn fetch(&mut self, dataflow: DataflowId) -> Result<Changes, Error> {
+    fn fetch(&mut self, dataflow: DataflowId) -> Result<ChangeSpec, Error> {
         let (sender, receiver) = channel();
         self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
-        let mut all = Changes { upper: anabranch_batch::END, ..Changes::default() };
+        let mut all = ChangeSpec { upper: anabranch_batch::END, ..ChangeSpec::default() };
         for part in self.collect_from(Some(dataflow), &receiver, &Interrupt::new())? {
             all.batches.extend(part.batches);
             all.errors.extend(part.errors);

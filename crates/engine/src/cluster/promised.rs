@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anabranch_arrangement::has_ticks;
 use anabranch_batch::types::narrowed_type;
 use anabranch_plan::Plan;
-use anabranch_plan::bounds::{self, Leaving, Promised, Promises, State};
+use anabranch_plan::bounds::{self, Leaving, LeavingState, Promised, Promises};
 
 use super::spec::Read;
 
@@ -21,7 +21,7 @@ impl Promised for Reading<'_> {
 
 /// What leaves each input of a node, in columns that limits can be of.
 pub(crate) fn leaving(plan: &Plan, promised: &dyn Promised) -> Vec<Vec<Leaving>> {
-    let State::OfInputs(leaving) = bounds::state(plan, promised) else { return vec![] };
+    let LeavingState::OfInputs(leaving) = bounds::state(plan, promised) else { return vec![] };
     let inputs = plan.inputs().into_iter().zip(leaving);
     let usable = inputs.map(|(input, leaving)| {
         let has_ticks = |leaving: &Leaving| has_ticks(&narrowed_type(input.schema.field(leaving.column).data_type()));

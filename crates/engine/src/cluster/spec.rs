@@ -132,7 +132,7 @@ impl PeekResult {
 
 /// Changes of a subscribed plan.
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct ChangeSpec {
     /// Consolidated, in order of time, all before `upper`.
     pub batches: Vec<Batch>,
     /// Row errors: time, message, diff.
@@ -143,10 +143,10 @@ pub struct Changes {
     pub coalesced: Time,
 }
 
-impl Default for Changes {
+impl Default for ChangeSpec {
     /// None, on no worker.
-    fn default() -> Changes {
-        Changes { batches: vec![], errors: vec![], upper: Time::MIN, coalesced: Time::MIN }
+    fn default() -> ChangeSpec {
+        ChangeSpec { batches: vec![], errors: vec![], upper: Time::MIN, coalesced: Time::MIN }
     }
 }
 

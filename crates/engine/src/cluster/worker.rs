@@ -21,9 +21,9 @@ use super::Reply;
 use super::marks::Marks;
 use super::published::{Publication, Publisher};
 use super::shown::{Shown, messages, upper};
-use super::spec::{ArrangementId, ArrangementStats, Changes, CollectionId, DataflowId, Egress, Peek, PeekResult};
+use super::spec::{ArrangementId, ArrangementStats, ChangeSpec, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
-use crate::render::{Exported, RenderOptions, Rendered, Shared, render};
+use crate::render::{Exported, RenderOptions, Rendered, WorkerShared, render};
 
 /// What a worker is told.
 pub(super) enum Command {
@@ -76,7 +76,7 @@ pub(super) enum Command {
     },
     Fetch {
         dataflow: DataflowId,
-        reply: Reply<Changes>,
+        reply: Reply<ChangeSpec>,
     },
     Notify {
         dataflow: DataflowId,
@@ -342,7 +342,7 @@ impl WorkerState {
             egress,
             marks: self.marks.clone(),
         };
-        let mut shared = Shared { relays: &mut self.relays, arrangements: &self.arrangements };
+        let mut shared = WorkerShared { relays: &mut self.relays, arrangements: &self.arrangements };
         let (rendered, built) =
             worker.dataflow_of(name, account, |scope| render(scope, name, physical, &mut shared, options));
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
@@ -439,14 +439,14 @@ impl WorkerState {
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
-    fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<Changes>) {
+    fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<ChangeSpec>) {
         let installed = self.dataflows.get(&dataflow);
         let Some(capture) = installed.and_then(|installed| installed.capture.as_ref()) else {
             return;
         };
         let Fetched { rows, errors, upper, coalesced } = capture.borrow_mut().fetch();
         let errors = errors.iter().flat_map(messages).collect();
-        let changes = Changes { batches: rows, errors, upper, coalesced };
+        let changes = ChangeSpec { batches: rows, errors, upper, coalesced };
         let _ = reply.send(changes);
     }
 

@@ -9,7 +9,7 @@ use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
 
 use super::binary;
-use super::options::{Format, Header, Kind};
+use super::options::{CopyFormat, CopyKind, Header};
 use crate::error::Error;
 
 /// Rows of a block, at most, but for the last bytes.
@@ -22,7 +22,7 @@ const ROW_BYTES_MAX: usize = 1 << 30;
 pub(crate) struct Decoder {
     table: String,
     fields: Vec<Field>,
-    format: Format,
+    format: CopyFormat,
     /// What was not read yet.
     bytes: Vec<u8>,
     /// How far the present row was looked through, and in which state.
@@ -44,7 +44,7 @@ pub(crate) struct Block {
 }
 
 impl Decoder {
-    pub fn new(table: &str, fields: &[Field], format: Format) -> Decoder {
+    pub fn new(table: &str, fields: &[Field], format: CopyFormat) -> Decoder {
         Decoder {
             table: table.to_owned(),
             fields: fields.to_vec(),
@@ -74,7 +74,7 @@ impl Decoder {
         let mut from = 0;
         while !self.has_ended {
             let read = match self.format.kind {
-                Kind::Binary => self.read_tuple(&all[from..])?,
+                CopyKind::Binary => self.read_tuple(&all[from..])?,
                 _ => self.read_line(&all[from..])?,
             };
             let Some(read) = read else { break };
@@ -101,7 +101,7 @@ impl Decoder {
     pub fn finish(&mut self) -> Result<Option<Block>, Error> {
         let rest = std::mem::take(&mut self.bytes);
         if !self.has_ended && !rest.is_empty() {
-            if self.format.kind == Kind::Binary {
+            if self.format.kind == CopyKind::Binary {
                 return Err(self.bad("unexpected EOF in COPY data", None));
             }
             if self.is_quoted {
@@ -128,13 +128,13 @@ impl Decoder {
                     return Ok(Some(at + 1));
                 }
                 // What is escaped is not looked at; it may not be there yet.
-                b'\\' if self.format.kind == Kind::Text => {
+                b'\\' if self.format.kind == CopyKind::Text => {
                     if at + 1 == bytes.len() {
                         break;
                     }
                     at += 1;
                 }
-                byte if self.format.kind == Kind::Csv => {
+                byte if self.format.kind == CopyKind::Csv => {
                     let escapes = byte == self.format.escape && self.format.escape != self.format.quote;
                     if self.is_quoted && escapes {
                         if at + 1 == bytes.len() {
@@ -160,7 +160,7 @@ impl Decoder {
             return Ok(());
         }
         let values = match self.format.kind {
-            Kind::Csv => self.csv_values(line),
+            CopyKind::Csv => self.csv_values(line),
             _ => self.text_values(line),
         };
         if !self.has_begun {
@@ -255,7 +255,7 @@ impl Decoder {
 
     /// The values of a line of csv.
     fn csv_values(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
-        let Format { delimiter, quote, escape, .. } = self.format;
+        let CopyFormat { delimiter, quote, escape, .. } = self.format;
         let mut values = Vec::with_capacity(self.fields.len());
         let (mut value, mut is_quoted, mut had_quotes, mut at) = (Vec::new(), false, false, 0);
         while at < line.len() {

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::binary;
-use super::options::{Format, Header, Kind};
+use super::options::{CopyFormat, CopyKind, Header};
 use crate::error::Error;
 
 /// Bytes of a COPY .. TO. What stands before a row (the signature of the binary format) belongs to
@@ -21,7 +21,7 @@ pub struct CopyData {
 /// Writes rows.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    format: Format,
+    format: CopyFormat,
     schema: SchemaRef,
     has_begun: bool,
     /// Rows written.
@@ -29,7 +29,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(schema: SchemaRef, format: Format) -> Encoder {
+    pub fn new(schema: SchemaRef, format: CopyFormat) -> Encoder {
         Encoder { format, schema, has_begun: false, n_rows: 0 }
     }
 
@@ -43,7 +43,7 @@ impl Encoder {
             (0..batch.num_columns()).map(|at| self.column(batch.column(at), at)).collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {
             match self.format.kind {
-                Kind::Binary => {
+                CopyKind::Binary => {
                     data.bytes.extend_from_slice(&(columns.len() as i16).to_be_bytes());
                     columns.iter().try_for_each(|column| column.binary(row, &mut data.bytes))?;
                 }
@@ -66,7 +66,7 @@ impl Encoder {
     /// Appends what ends the copy.
     pub fn finish(&mut self, data: &mut CopyData) {
         self.begin(data);
-        if self.format.kind == Kind::Binary {
+        if self.format.kind == CopyKind::Binary {
             data.bytes.extend_from_slice(&(-1i16).to_be_bytes());
             data.row_ends.push(data.bytes.len());
         }
@@ -76,7 +76,7 @@ impl Encoder {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        if self.format.kind == Kind::Binary {
+        if self.format.kind == CopyKind::Binary {
             data.bytes.extend_from_slice(binary::SIGNATURE);
             data.bytes.extend_from_slice(&[0; 8]);
         } else if self.format.header == Header::Yes {
@@ -85,7 +85,7 @@ impl Encoder {
                     data.bytes.push(self.format.delimiter);
                 }
                 match self.format.kind {
-                    Kind::Csv => self.quoted(field.name(), false, &mut data.bytes),
+                    CopyKind::Csv => self.quoted(field.name(), false, &mut data.bytes),
                     _ => self.escaped(field.name(), &mut data.bytes),
                 }
             }
@@ -96,7 +96,7 @@ impl Encoder {
 
     fn column<'a>(&self, array: &'a ArrayRef, at: usize) -> Result<Column<'a>, Error> {
         let writer = match self.format.kind {
-            Kind::Binary => Some(binary::writer(array, self.schema.field(at))?),
+            CopyKind::Binary => Some(binary::writer(array, self.schema.field(at))?),
             _ => None,
         };
         Ok(Column { array, printer: printer(array), writer })
@@ -112,7 +112,7 @@ impl Encoder {
             _ => (column.printer)(row, &mut text),
         }
         match self.format.kind {
-            Kind::Csv => self.quoted(&text, self.format.force_quote.get(at).copied().unwrap_or(false), out),
+            CopyKind::Csv => self.quoted(&text, self.format.force_quote.get(at).copied().unwrap_or(false), out),
             _ => self.escaped(&text, out),
         }
     }
@@ -140,7 +140,7 @@ impl Encoder {
 
     /// A value of csv: in quotes where it must be.
     fn quoted(&self, text: &str, is_forced: bool, out: &mut Vec<u8>) {
-        let Format { delimiter, quote, escape, .. } = self.format;
+        let CopyFormat { delimiter, quote, escape, .. } = self.format;
         let has_meaning = |byte: u8| byte == delimiter || byte == quote || byte == b'\n' || byte == b'\r';
         let is_alone = self.schema.fields().len() == 1;
         let needs =

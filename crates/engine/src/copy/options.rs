@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// What rows look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CopyKind {
     Text,
     Csv,
     Binary,
@@ -30,8 +30,8 @@ pub(crate) enum Way {
 
 /// A format with its options.
 #[derive(Clone, Debug)]
-pub(crate) struct Format {
-    pub kind: Kind,
+pub(crate) struct CopyFormat {
+    pub kind: CopyKind,
     pub delimiter: u8,
     /// What stands for NULL.
     pub null: String,
@@ -46,17 +46,17 @@ pub(crate) struct Format {
     pub force_null: Vec<bool>,
 }
 
-impl Format {
+impl CopyFormat {
     /// The format that the options name, for columns of these names.
     ///
     /// # Errors
     /// `Invalid` for options that are unknown, or that contradict each other.
-    pub fn new(options: &CopyOptions, columns: &[String], way: Way) -> Result<Format, Error> {
+    pub fn new(options: &CopyOptions, columns: &[String], way: Way) -> Result<CopyFormat, Error> {
         let find = |name: &str| options.plain.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let kind = match find("format").map(str::to_lowercase).as_deref() {
-            None | Some("text") => Kind::Text,
-            Some("csv") => Kind::Csv,
-            Some("binary") => Kind::Binary,
+            None | Some("text") => CopyKind::Text,
+            Some("csv") => CopyKind::Csv,
+            Some("binary") => CopyKind::Binary,
             Some(other) => {
                 return Err(refused(format!("COPY format \"{other}\" not recognized"), "22023")
                     .with_hint("The formats are text, csv and binary."));
@@ -76,14 +76,14 @@ impl Format {
             Some("match") => return Err(refused("cannot use \"match\" with HEADER in COPY TO", "0A000")),
             Some(_) => return Err(refused("header requires a Boolean value or \"match\"", "42601")),
         };
-        let is_csv = kind == Kind::Csv;
+        let is_csv = kind == CopyKind::Csv;
         let byte = |name: &str, default: u8| match find(name).map(str::as_bytes) {
             None => Ok(default),
             Some([byte]) => Ok(*byte),
             Some(_) => Err(refused(format!("COPY {name} must be a single one-byte character"), "0A000")),
         };
         let quote = byte("quote", b'"')?;
-        let format = Format {
+        let format = CopyFormat {
             kind,
             delimiter: byte("delimiter", if is_csv { b',' } else { b'\t' })?,
             null: find("null").unwrap_or(if is_csv { "" } else { "\\N" }).to_owned(),
@@ -94,12 +94,12 @@ impl Format {
             force_not_null: chosen(&options.force_not_null, columns)?,
             force_null: chosen(&options.force_null, columns)?,
         };
-        for name in ["delimiter", "null"].into_iter().filter(|_| kind == Kind::Binary) {
+        for name in ["delimiter", "null"].into_iter().filter(|_| kind == CopyKind::Binary) {
             if find(name).is_some() {
                 return Err(refused(format!("cannot specify {} in BINARY mode", name.to_uppercase()), "42601"));
             }
         }
-        if kind == Kind::Binary && header != Header::No {
+        if kind == CopyKind::Binary && header != Header::No {
             return Err(refused("cannot specify HEADER in BINARY mode", "0A000"));
         }
         for (name, is_given, goes) in [
@@ -129,16 +129,18 @@ impl Format {
             return Err(refused("COPY null representation cannot use newline or carriage return", "22023"));
         }
         let shown = char::from(self.delimiter);
-        if self.kind == Kind::Text && (shown.is_ascii_lowercase() || shown.is_ascii_digit() || "\\.".contains(shown)) {
+        if self.kind == CopyKind::Text
+            && (shown.is_ascii_lowercase() || shown.is_ascii_digit() || "\\.".contains(shown))
+        {
             return Err(refused(format!("COPY delimiter cannot be \"{shown}\""), "22023"));
         }
-        if self.kind != Kind::Binary && self.null.as_bytes().contains(&self.delimiter) {
+        if self.kind != CopyKind::Binary && self.null.as_bytes().contains(&self.delimiter) {
             return Err(refused("COPY delimiter must not appear in the NULL specification", "22023"));
         }
-        if self.kind == Kind::Csv && self.quote == self.delimiter {
+        if self.kind == CopyKind::Csv && self.quote == self.delimiter {
             return Err(refused("COPY delimiter and quote must be different", "22023"));
         }
-        if self.kind == Kind::Csv && self.null.as_bytes().contains(&self.quote) {
+        if self.kind == CopyKind::Csv && self.null.as_bytes().contains(&self.quote) {
             return Err(refused("CSV quote character must not appear in the NULL specification", "22023"));
         }
         Ok(())

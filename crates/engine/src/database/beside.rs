@@ -29,7 +29,7 @@ use super::connection::Connection;
 use crate::cluster::{ArrangementId, PeekResult, Shown};
 use crate::direct::{Base, Direct, evaluate_stages, rows_or_error};
 use crate::error::Error;
-use crate::finish::{Wanted, finish};
+use crate::finish::{WantedRows, finish};
 use crate::prepared::Prepared;
 use crate::session::{
     BoundParameters, CatalogFacts, EngineMoment, Named, PlanContext, Plans, Role, Rows, command_tag, counted,
@@ -90,7 +90,7 @@ impl Connection {
         let rows = rows_or_error(self.read(&found, Some(key))?)?;
         let rows: Vec<Batch> = rows.iter().map(|batch| batch.project(&look_up.columns)).collect();
         let wanted =
-            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+            WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
         let Some(rows) = counted(&account, rows) else { return Ok(None) };
         found.moment.receipt.wait()?;
@@ -162,7 +162,7 @@ impl Connection {
             evaluate_stages(&direct.stages, rows)
         })?;
         let wanted =
-            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+            WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let rows = Rows::new(Arc::clone(visible), finish(visible, &read, &wanted)?);
         let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
         // (Where there is no room, the engine says what holds it.)

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::session::{Latest, Receipt, Session, Step};
+use crate::session::{Latest, Receipt, Session, StepStatus};
 
 /// Stack of the engine's thread. Pages that are not touched take no memory. A build without
 /// optimisation overflowed 2 MB with `NOT IN (correlated subquery) OR ..`.
@@ -238,9 +238,9 @@ fn obey(session: &mut Session, queue: &Receiver<Request>, next: Next) -> Obeyed 
 
 fn take_turn(session: &mut Session) -> Next {
     match session.step() {
-        Ok(Step::Working) => Next::Now,
-        Ok(Step::Idle { retry_after: Some(time) }) => Next::After(time.min(NAP_MAX)),
-        Ok(Step::Idle { retry_after: None }) => Next::Never,
+        Ok(StepStatus::Working) => Next::Now,
+        Ok(StepStatus::Idle { retry_after: Some(time) }) => Next::After(time.min(NAP_MAX)),
+        Ok(StepStatus::Idle { retry_after: None }) => Next::Never,
         // A worker has failed: requests hear of it.
         Err(_) => Next::Never,
     }

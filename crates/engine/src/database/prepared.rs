@@ -19,12 +19,12 @@ const TEXT_BYTES_MAX: usize = 8 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     /// By text.
-    statements: HashMap<String, Vec<Entry>>,
+    statements: HashMap<String, Vec<PreparedEntry>>,
     n_statements: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct PreparedEntry {
     given: Vec<Option<DataType>>,
     /// The catalog's version.
     version: u64,
@@ -52,7 +52,7 @@ impl Remembered {
         let of_text = self.statements.entry(prepared.text().to_owned()).or_default();
         let before = of_text.len();
         of_text.retain(|entry| entry.given != types);
-        of_text.push(Entry { given: types.to_vec(), version, prepared: prepared.clone() });
+        of_text.push(PreparedEntry { given: types.to_vec(), version, prepared: prepared.clone() });
         self.n_statements = self.n_statements + of_text.len() - before;
     }
 }

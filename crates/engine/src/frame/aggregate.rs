@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// An aggregate of a group's rows, for [`GroupBy::agg`](super::GroupBy::agg).
 #[derive(Clone, Debug)]
-pub struct Aggregate {
+pub struct FrameAggregate {
     pub(super) function: AggregateFunction,
     /// `None` for `count(*)`.
     pub(super) argument: Option<Expr>,
@@ -26,20 +26,20 @@ pub struct Aggregate {
     pub(super) error: Option<Error>,
 }
 
-impl Aggregate {
-    fn new(function: AggregateFunction, argument: Option<Expr>) -> Aggregate {
+impl FrameAggregate {
+    fn new(function: AggregateFunction, argument: Option<Expr>) -> FrameAggregate {
         let (further, filter, name, error) = (vec![], None, None, None);
-        Aggregate { function, argument, further, filter, distinct: false, by_start: false, name, error }
+        FrameAggregate { function, argument, further, filter, distinct: false, by_start: false, name, error }
     }
 
     /// An aggregate of rows in order of their starts.
-    fn by_start(function: AggregateFunction, argument: Expr) -> Aggregate {
-        Aggregate { by_start: true, ..Aggregate::new(function, Some(argument)) }
+    fn by_start(function: AggregateFunction, argument: Expr) -> FrameAggregate {
+        FrameAggregate { by_start: true, ..FrameAggregate::new(function, Some(argument)) }
     }
 
     /// Over the rows for which `predicate` is true.
     #[must_use]
-    pub fn filter(mut self, predicate: Expr) -> Aggregate {
+    pub fn filter(mut self, predicate: Expr) -> FrameAggregate {
         self.filter = Some(match self.filter {
             Some(before) => before.and(predicate),
             None => predicate,
@@ -49,7 +49,7 @@ impl Aggregate {
 
     /// Equal arguments count once. A [`collect`] of them is in ascending order.
     #[must_use]
-    pub fn distinct(mut self) -> Aggregate {
+    pub fn distinct(mut self) -> FrameAggregate {
         self.distinct = true;
         // (Equal values may have several starts; the first and the last stay the same.)
         self.by_start &= self.function != AggregateFunction::ArrayAgg;
@@ -58,7 +58,7 @@ impl Aggregate {
 
     /// With this name as a column.
     #[must_use]
-    pub fn alias(mut self, name: &str) -> Aggregate {
+    pub fn alias(mut self, name: &str) -> FrameAggregate {
         self.name = Some(name.to_owned());
         self
     }
@@ -122,140 +122,140 @@ impl Aggregate {
 }
 
 /// Number of rows.
-pub fn count_rows() -> Aggregate {
-    Aggregate::new(AggregateFunction::Count, None)
+pub fn count_rows() -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Count, None)
 }
 
 /// Number of rows on which the expression is not NULL.
-pub fn count(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Count, Some(expr))
+pub fn count(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Count, Some(expr))
 }
 
 /// Sum, exact for integers and decimals; NULL over nothing.
-pub fn sum(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Sum, Some(expr))
+pub fn sum(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Sum, Some(expr))
 }
 
 /// Sum of squares; see [`sum`].
-pub fn sum_squares(expr: Expr) -> Aggregate {
+pub fn sum_squares(expr: Expr) -> FrameAggregate {
     sum(expr.clone() * expr)
 }
 
 /// Mean of squares, as a double.
-pub fn avg_squares(expr: Expr) -> Aggregate {
+pub fn avg_squares(expr: Expr) -> FrameAggregate {
     avg(expr.clone() * expr)
 }
 
 /// Mean, as a double.
-pub fn avg(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Avg, Some(expr))
+pub fn avg(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Avg, Some(expr))
 }
 
 /// Least value.
-pub fn min(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Min, Some(expr))
+pub fn min(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Min, Some(expr))
 }
 
 /// Greatest value.
-pub fn max(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Max, Some(expr))
+pub fn max(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Max, Some(expr))
 }
 
 /// Whether the condition is true of all rows for which it is known.
-pub fn bool_and(condition: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::BoolAnd, Some(condition))
+pub fn bool_and(condition: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::BoolAnd, Some(condition))
 }
 
 /// Whether the condition is true of any row.
-pub fn bool_or(condition: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::BoolOr, Some(condition))
+pub fn bool_or(condition: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::BoolOr, Some(condition))
 }
 
 /// Value of the row that began first; of those that began together the least, NULLs last.
-pub fn first(expr: Expr) -> Aggregate {
-    Aggregate::by_start(AggregateFunction::FirstValue, expr)
+pub fn first(expr: Expr) -> FrameAggregate {
+    FrameAggregate::by_start(AggregateFunction::FirstValue, expr)
 }
 
 /// Value of the row that began last; of those that began together the greatest, NULLs before all
 /// values.
-pub fn last(expr: Expr) -> Aggregate {
-    Aggregate::by_start(AggregateFunction::LastValue, expr)
+pub fn last(expr: Expr) -> FrameAggregate {
+    FrameAggregate::by_start(AggregateFunction::LastValue, expr)
 }
 
 /// List of the values of all rows, NULLs too, in order of their starts; of those that began
 /// together in ascending order, NULLs last.
-pub fn collect(expr: Expr) -> Aggregate {
-    Aggregate::by_start(AggregateFunction::ArrayAgg, expr)
+pub fn collect(expr: Expr) -> FrameAggregate {
+    FrameAggregate::by_start(AggregateFunction::ArrayAgg, expr)
 }
 
 /// Middle value, or the mean of the two middle ones.
-pub fn median(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::Median, Some(expr))
+pub fn median(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Median, Some(expr))
 }
 
 /// The value at `part` (0 to 1) of the way through the values in order, interpolated, as a double.
-pub fn percentile_cont(expr: Expr, part: f64) -> Aggregate {
+pub fn percentile_cont(expr: Expr, part: f64) -> FrameAggregate {
     percentile(expr, part, AggregateFunction::PercentileCont)
 }
 
 /// The first value in order with at least `part` (0 to 1) of the values at or before it.
-pub fn percentile_disc(expr: Expr, part: f64) -> Aggregate {
+pub fn percentile_disc(expr: Expr, part: f64) -> FrameAggregate {
     percentile(expr, part, AggregateFunction::PercentileDisc)
 }
 
 /// A user's aggregate of these arguments, which see NULLs too. See [`UserAggregate`], also for what
 /// it costs; one whose rows can be taken out again is better given to [`custom_invertible`].
-pub fn custom(aggregate: impl UserAggregate, arguments: impl IntoIterator<Item = Expr>) -> Aggregate {
+pub fn custom(aggregate: impl UserAggregate, arguments: impl IntoIterator<Item = Expr>) -> FrameAggregate {
     of_user(CustomAggregate::new(aggregate), arguments.into_iter().collect())
 }
 
 /// As [`custom`], of an aggregate whose rows can be taken out again.
-pub fn custom_invertible(aggregate: impl Invertible, arguments: impl IntoIterator<Item = Expr>) -> Aggregate {
+pub fn custom_invertible(aggregate: impl Invertible, arguments: impl IntoIterator<Item = Expr>) -> FrameAggregate {
     of_user(CustomAggregate::invertible(aggregate), arguments.into_iter().collect())
 }
 
-fn of_user(aggregate: CustomAggregate, mut arguments: Vec<Expr>) -> Aggregate {
+fn of_user(aggregate: CustomAggregate, mut arguments: Vec<Expr>) -> FrameAggregate {
     if aggregate.reads_starts() {
         arguments.push(start());
     }
     let name = aggregate.name().to_owned();
     let further = arguments.split_off(arguments.len().min(1));
     let function = AggregateFunction::Custom(Foreign::new(&name, aggregate), vec![]);
-    Aggregate { further, ..Aggregate::new(function, arguments.pop()) }
+    FrameAggregate { further, ..FrameAggregate::new(function, arguments.pop()) }
 }
 
-fn percentile(expr: Expr, part: f64, function: impl Fn(Fraction) -> AggregateFunction) -> Aggregate {
+fn percentile(expr: Expr, part: f64, function: impl Fn(Fraction) -> AggregateFunction) -> FrameAggregate {
     match Fraction::new(part) {
-        Some(part) => Aggregate::new(function(part), Some(expr)),
+        Some(part) => FrameAggregate::new(function(part), Some(expr)),
         None => {
             let error = Error::invalid(format!("a percentile lies between 0 and 1, not at {part}"));
-            Aggregate { error: Some(error), ..Aggregate::new(AggregateFunction::Median, Some(expr)) }
+            FrameAggregate { error: Some(error), ..FrameAggregate::new(AggregateFunction::Median, Some(expr)) }
         }
     }
 }
 
 /// The `k` greatest values with their ranks, as a list of (rank, value); ties come or stay out
 /// together.
-pub fn top_k(expr: Expr, k: usize) -> Aggregate {
-    Aggregate::new(AggregateFunction::TopK(k), Some(expr))
+pub fn top_k(expr: Expr, k: usize) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::TopK(k), Some(expr))
 }
 
 /// Sample variance; NULL for fewer than two values.
-pub fn variance(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::VarianceSample, Some(expr))
+pub fn variance(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::VarianceSample, Some(expr))
 }
 
 /// Population variance.
-pub fn variance_population(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::VariancePopulation, Some(expr))
+pub fn variance_population(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::VariancePopulation, Some(expr))
 }
 
 /// Sample standard deviation; NULL for fewer than two values.
-pub fn stddev(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::StddevSample, Some(expr))
+pub fn stddev(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::StddevSample, Some(expr))
 }
 
 /// Population standard deviation.
-pub fn stddev_population(expr: Expr) -> Aggregate {
-    Aggregate::new(AggregateFunction::StddevPopulation, Some(expr))
+pub fn stddev_population(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::StddevPopulation, Some(expr))
 }

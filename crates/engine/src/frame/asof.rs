@@ -14,58 +14,58 @@ use super::query::Frame;
 use crate::error::Error;
 
 /// Which events an as-of join takes, and which rows come out. Names as in Polars' `join_asof`,
-/// whose `allow_exact_matches = False` is [`strictly`](Asof::strictly); its `on` is the start of
+/// whose `allow_exact_matches = False` is [`strictly`](AsofOptions::strictly); its `on` is the start of
 /// events here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asof {
+pub struct AsofOptions {
     strategy: Strategy,
     is_strict: bool,
     tolerance: Option<i64>,
     how: How,
 }
 
-impl Asof {
+impl AsofOptions {
     /// Those that begin on a side of the row's start, nearest to it; pairs only.
-    pub fn strategy(strategy: Strategy) -> Asof {
-        Asof { strategy, is_strict: false, tolerance: None, how: How::Inner }
+    pub fn strategy(strategy: Strategy) -> AsofOptions {
+        AsofOptions { strategy, is_strict: false, tolerance: None, how: How::Inner }
     }
 
     /// The latest that begin no later than the row. Pairs are points at the row's start.
-    pub fn backward() -> Asof {
-        Asof::strategy(Strategy::Backward)
+    pub fn backward() -> AsofOptions {
+        AsofOptions::strategy(Strategy::Backward)
     }
 
     /// The earliest that begin no earlier than the row. Pairs are points at the start of the other
     /// event, when they are known.
-    pub fn forward() -> Asof {
-        Asof::strategy(Strategy::Forward)
+    pub fn forward() -> AsofOptions {
+        AsofOptions::strategy(Strategy::Forward)
     }
 
     /// Those that begin nearest on either side; of two times as far away the later one. Pairs are
     /// points when they are known: with an event ahead at its start, with one `d` ticks behind `d`
     /// ticks after the row's start.
-    pub fn nearest() -> Asof {
-        Asof::strategy(Strategy::Nearest)
+    pub fn nearest() -> AsofOptions {
+        AsofOptions::strategy(Strategy::Nearest)
     }
 
     /// None that begins with the row.
     #[must_use]
-    pub fn strictly(self) -> Asof {
-        Asof { is_strict: true, ..self }
+    pub fn strictly(self) -> AsofOptions {
+        AsofOptions { is_strict: true, ..self }
     }
 
     /// None whose start is more than so many ticks away.
     #[must_use]
-    pub fn tolerance(self, ticks: i64) -> Asof {
-        Asof { tolerance: Some(ticks), ..self }
+    pub fn tolerance(self, ticks: i64) -> AsofOptions {
+        AsofOptions { tolerance: Some(ticks), ..self }
     }
 
     /// Rows without a pair too, with NULLs on the right: points when it is known that none comes.
     /// *Backward* that is at the row's start; else as long after it as the tolerance, and without
     /// one at the end of the input: until then the row waits.
     #[must_use]
-    pub fn left(self) -> Asof {
-        Asof { how: How::Left, ..self }
+    pub fn left(self) -> AsofOptions {
+        AsofOptions { how: How::Left, ..self }
     }
 }
 
@@ -97,7 +97,7 @@ impl Frame {
         other: &Frame,
         left_by: impl IntoIterator<Item = Expr>,
         right_by: impl IntoIterator<Item = Expr>,
-        asof: Asof,
+        asof: AsofOptions,
     ) -> Frame {
         let (left_by, right_by): (Vec<Expr>, Vec<Expr>) =
             (left_by.into_iter().collect(), right_by.into_iter().collect());

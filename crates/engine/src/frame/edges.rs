@@ -8,7 +8,7 @@ use datafusion_expr::Expr;
 
 use super::join::Keyed;
 use super::lifetimes::positive;
-use super::query::{Frame, State};
+use super::query::{Frame, FrameState};
 use crate::error::Error;
 
 impl Frame {
@@ -78,7 +78,7 @@ impl Frame {
     }
 }
 
-fn clip(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
+fn clip(left: &FrameState, right: &FrameState, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
     let keyed = Keyed::new(left, right, left_on, right_on)?;
     keyed.left_rows(left, |left_key, right_key| Verb::Clip { left_key, right_key })
 }

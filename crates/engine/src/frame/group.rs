@@ -12,9 +12,9 @@ use anabranch_plan::{AggregateCall, AggregateFunction, Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
-use super::aggregate::Aggregate;
+use super::aggregate::FrameAggregate;
 use super::expression::{self, Resolved, col, start};
-use super::query::{Frame, State, columns_of, schema_of, temporal};
+use super::query::{Frame, FrameState, columns_of, schema_of, temporal};
 use super::rows::{computed, input_for};
 use crate::error::Error;
 
@@ -33,7 +33,7 @@ impl Frame {
 
     /// Aggregates over all rows; see [`GroupBy::agg`].
     #[must_use]
-    pub fn agg(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Frame {
+    pub fn agg(&self, aggregates: impl IntoIterator<Item = FrameAggregate>) -> Frame {
         self.group_by([]).agg(aggregates)
     }
 
@@ -103,14 +103,14 @@ impl GroupBy {
     /// in which the group has rows, one event: the keys, then the aggregates over the rows in
     /// force.
     #[must_use]
-    pub fn agg(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Frame {
-        let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
+    pub fn agg(&self, aggregates: impl IntoIterator<Item = FrameAggregate>) -> Frame {
+        let aggregates: Vec<FrameAggregate> = aggregates.into_iter().collect();
         self.frame.then_rows(|state| aggregate(state, &self.keys, &aggregates))
     }
 }
 
 /// All columns, and the keys as columns; with the names of the keys.
-fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<String>), Error> {
+fn with_keys(state: &FrameState, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<String>), Error> {
     let input = input_for(state, keys)?;
     let mut columns = columns_of(state.schema())
         .iter()
@@ -132,10 +132,10 @@ fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<String>), E
     Ok((computed(&input, columns)?, names))
 }
 
-fn aggregate(state: &State, keys: &[Expr], aggregates: &[Aggregate]) -> Result<Arc<Plan>, Error> {
+fn aggregate(state: &FrameState, keys: &[Expr], aggregates: &[FrameAggregate]) -> Result<Arc<Plan>, Error> {
     let group: Vec<Expr> = state.group.iter().map(|name| col(name)).collect();
     let parts = aggregates.iter().flat_map(|aggregate| {
-        let Aggregate { argument, further, filter, .. } = aggregate;
+        let FrameAggregate { argument, further, filter, .. } = aggregate;
         argument.iter().chain(further).chain(filter)
     });
     let beginning = start();

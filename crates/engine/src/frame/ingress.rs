@@ -25,14 +25,14 @@
 
 use anabranch_batch::{Batch, END, Time, types};
 use anabranch_operators::temporal::ingress::{
-    Completed, Counts, Disorder, Ends, Ingress, Item, Late, LowWatermark, Policy,
+    Completed, Disorder, Ingress, IngressCounts, IngressEnds, Item, Late, LowWatermark, Policy,
 };
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
 use super::events::{Arrival, Events};
-use super::run::{Run, RunInput, shown};
+use super::run::{FrameRun, RunInput, shown};
 use crate::error::Error;
 
 impl Events {
@@ -84,10 +84,10 @@ impl Events {
     /// No end edges will come, so nothing has to be remembered of late rows.
     #[must_use]
     pub fn without_end_edges(self) -> Events {
-        self.arriving(|arrival| arrival.policy.ends = Ends::Never)
+        self.arriving(|arrival| arrival.policy.ends = IngressEnds::Never)
     }
 
-    /// Late rows are kept for [`Run::late_rows`].
+    /// Late rows are kept for [`FrameRun::late_rows`].
     #[must_use]
     pub fn report_late(self) -> Events {
         self.arriving(|arrival| arrival.policy.report = true)
@@ -128,7 +128,7 @@ impl Events {
     }
 }
 
-impl Run<'_> {
+impl FrameRun<'_> {
     /// Promises that no row of one partition, given by the values of its columns, will come before
     /// `time`.
     ///
@@ -161,7 +161,7 @@ impl Run<'_> {
     ///
     /// # Errors
     /// `Invalid` when there is no such input.
-    pub fn late(&mut self, input: &str) -> Result<Counts, Error> {
+    pub fn late(&mut self, input: &str) -> Result<IngressCounts, Error> {
         Ok(self.input(input)?.ingress.as_ref().map(Ingress::counts).unwrap_or_default())
     }
 
@@ -259,7 +259,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Keeps what the input's ingress lets through for [`arrivals`](Run::arrivals).
+    /// Keeps what the input's ingress lets through for [`arrivals`](FrameRun::arrivals).
     ///
     /// # Errors
     /// `Invalid` when there is no such input.

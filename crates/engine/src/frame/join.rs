@@ -11,7 +11,7 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, cast, lit};
 
 use super::expression::{self, Resolved, col};
-use super::query::{Frame, State, columns_of, schema_of, temporal};
+use super::query::{Frame, FrameState, columns_of, schema_of, temporal};
 use super::rows::{computed, input_for};
 use crate::error::Error;
 
@@ -168,7 +168,7 @@ enum Missing {
 }
 
 /// The right side's columns, but for the group's, and what they are called in the join.
-fn right_names(left: &State, right: &State) -> Vec<(String, String)> {
+fn right_names(left: &FrameState, right: &FrameState) -> Vec<(String, String)> {
     let taken: Vec<String> = columns_of(left.schema()).into_iter().map(|(name, _)| name).collect();
     let own = columns_of(right.schema()).into_iter().map(|(name, _)| name);
     own.filter(|name| !right.group.contains(name))
@@ -179,14 +179,14 @@ fn right_names(left: &State, right: &State) -> Vec<(String, String)> {
         .collect()
 }
 
-fn inner(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
+fn inner(left: &FrameState, right: &FrameState, left_on: &[Expr], right_on: &[Expr]) -> Result<Arc<Plan>, Error> {
     paired(left, right, left_on, right_on, |left_key, right_key| Verb::Join { left_key, right_key })
 }
 
 /// A verb that yields columns of the left side, then of the right, under the names of a join.
 pub(super) fn paired(
-    left: &State,
-    right: &State,
+    left: &FrameState,
+    right: &FrameState,
     left_on: &[Expr],
     right_on: &[Expr],
     verb: impl FnOnce(Vec<usize>, Vec<usize>) -> Verb,
@@ -215,7 +215,13 @@ pub(super) fn paired(
     computed(&joined, named.collect::<Result<_, Error>>()?)
 }
 
-fn absent(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr], nulls: Nulls) -> Result<Arc<Plan>, Error> {
+fn absent(
+    left: &FrameState,
+    right: &FrameState,
+    left_on: &[Expr],
+    right_on: &[Expr],
+    nulls: Nulls,
+) -> Result<Arc<Plan>, Error> {
     let keyed = Keyed::new(left, right, left_on, right_on)?;
     keyed.left_rows(left, |left_key, right_key| Verb::WhereNotExists { left_key, right_key, nulls })
 }
@@ -230,7 +236,12 @@ pub(super) struct Keyed {
 
 impl Keyed {
     /// Keys of the groups and then those given, of the same types on both sides.
-    pub(super) fn new(left: &State, right: &State, left_on: &[Expr], right_on: &[Expr]) -> Result<Keyed, Error> {
+    pub(super) fn new(
+        left: &FrameState,
+        right: &FrameState,
+        left_on: &[Expr],
+        right_on: &[Expr],
+    ) -> Result<Keyed, Error> {
         if left_on.len() != right_on.len() {
             return Err(Error::invalid(format!(
                 "the two sides are compared by {} and {} keys",
@@ -261,7 +272,7 @@ impl Keyed {
     /// A verb that yields rows of the left side, without the keys that were computed for it.
     pub(super) fn left_rows(
         self,
-        left: &State,
+        left: &FrameState,
         verb: impl FnOnce(Vec<usize>, Vec<usize>) -> Verb,
     ) -> Result<Arc<Plan>, Error> {
         let schema = self.left.schema.clone();
@@ -276,7 +287,7 @@ impl Keyed {
 }
 
 /// All columns, then the keys that are none of them; with the places of the keys.
-fn with_keys(state: &State, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<usize>), Error> {
+fn with_keys(state: &FrameState, keys: &[Expr]) -> Result<(Arc<Plan>, Vec<usize>), Error> {
     let input = input_for(state, keys)?;
     let mut columns = columns_of(state.schema())
         .iter()

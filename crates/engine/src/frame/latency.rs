@@ -13,7 +13,7 @@ use std::time::Duration;
 use anabranch_batch::{Batch, END, Time};
 
 use super::events::Events;
-use super::run::Run;
+use super::run::FrameRun;
 use crate::error::Error;
 
 /// Rows that are handed on however short they have waited.
@@ -92,7 +92,7 @@ impl Events {
     }
 }
 
-impl Run<'_> {
+impl FrameRun<'_> {
     /// Hands on what has waited long enough. To be called now and then when rows are neither pushed
     /// nor asked for; returns after how long at the latest, if rows wait.
     ///

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion_expr::{Expr, cast};
 
 use super::expression::{self, END, Resolved, col, reads};
-use super::query::{Frame, State, columns_of, temporal};
+use super::query::{Frame, FrameState, columns_of, temporal};
 use super::reach;
 use super::rows::{computed, input_with_ends};
 use crate::error::Error;
@@ -61,7 +61,7 @@ pub(super) fn positive(what: &str, ticks: i64) -> Result<(), Error> {
 }
 
 /// Computes starts and durations as last columns, and applies them.
-fn lifetime(state: &State, start: Option<Expr>, duration: Option<Expr>) -> Result<Arc<Plan>, Error> {
+fn lifetime(state: &FrameState, start: Option<Expr>, duration: Option<Expr>) -> Result<Arc<Plan>, Error> {
     if start.as_ref().is_some_and(|start| reads(start, END)) {
         return Err(Error::invalid("a new start may not read end(), which is not known when an event begins")
             .with_hint("point_at_end() makes a point of the end of each event."));

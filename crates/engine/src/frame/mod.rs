@@ -65,18 +65,18 @@ mod windowed;
 mod windows;
 
 pub use aggregate::{
-    Aggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first, last,
-    max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k, variance,
-    variance_population,
+    FrameAggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first,
+    last, max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k,
+    variance, variance_population,
 };
 pub use anabranch_flow::egress::Item;
-pub use anabranch_operators::aggregate::custom::{Invertible, Rows, UserAggregate};
+pub use anabranch_operators::aggregate::custom::{GroupRows, Invertible, UserAggregate};
 pub use anabranch_operators::temporal::custom::{Arrived, Given, Instance, UserOperator};
-pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Counts, Disorder};
+pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Disorder, IngressCounts};
 pub use anabranch_plan::RoundLimit;
 pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
-pub use asof::Asof;
+pub use asof::AsofOptions;
 pub use datafusion_expr::{Expr, cast, lit};
 pub use events::Events;
 pub use expression::{col, end, floor_div, start};
@@ -85,14 +85,14 @@ pub use input::{Event, IntoEvents};
 pub(crate) use iterate::has_open_variable;
 pub use iterate::{iterate, iterate_within};
 pub use join::How;
-pub use pattern::{Pattern, reg};
-pub use play::{Pace, Play, Turn};
+pub use pattern::{EventPattern, reg};
+pub use play::{Pace, Play, PlayTurn};
 pub use product::product;
 pub use progressive::{Early, Progressive};
 pub use query::Frame;
 pub(crate) use relation::Timing;
 pub(crate) use run::RunInput;
-pub use run::{Lifetime, Run};
+pub use run::{FrameRun, ResultLifetime};
 pub use single::single;
-pub use windowed::{Closed, Emit};
+pub use windowed::{Closed, EmitWhen};
 pub use windows::{window_end, window_start};

@@ -56,7 +56,7 @@ use datafusion_expr::Expr;
 
 use super::expression::{self, name_of};
 use super::input::planned;
-use super::query::{Frame, State, schema_of, temporal};
+use super::query::{Frame, FrameState, schema_of, temporal};
 use crate::error::Error;
 
 impl Frame {
@@ -86,7 +86,7 @@ impl Frame {
     }
 }
 
-fn custom(operator: CustomOperator, inputs: &[(&State, &Vec<Expr>)]) -> Result<Arc<Plan>, Error> {
+fn custom(operator: CustomOperator, inputs: &[(&FrameState, &Vec<Expr>)]) -> Result<Arc<Plan>, Error> {
     let name = operator.name().to_owned();
     if inputs.iter().any(|(state, _)| !state.group.is_empty()) {
         return Err(Error::invalid(format!("operator \"{name}\" stands inside group_apply"))
@@ -100,7 +100,7 @@ fn custom(operator: CustomOperator, inputs: &[(&State, &Vec<Expr>)]) -> Result<A
         return Err(Error::invalid(format!("the keys of operator \"{name}\" differ in number or type"))
             .with_detail(format!("They are of types {:?} and {:?}.", key_types(0), key_types(1))));
     }
-    let types = |state: &State| state.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    let types = |state: &FrameState| state.schema().fields().iter().map(|field| field.data_type().clone()).collect();
     let types: Vec<Vec<DataType>> = inputs.iter().map(|(state, _)| types(state)).collect();
     let columns = operator
         .output(&types)
@@ -112,7 +112,7 @@ fn custom(operator: CustomOperator, inputs: &[(&State, &Vec<Expr>)]) -> Result<A
 }
 
 /// Places of keys, which must be columns.
-fn places(operator: &str, state: &State, keys: &[Expr]) -> Result<Vec<usize>, Error> {
+fn places(operator: &str, state: &FrameState, keys: &[Expr]) -> Result<Vec<usize>, Error> {
     let place = |key: &Expr| match key {
         Expr::Column(column) => expression::position(state.schema(), &column.name),
         other => {

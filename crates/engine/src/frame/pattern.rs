@@ -32,7 +32,7 @@ use datafusion_expr::Expr;
 
 use super::expression::{self, col};
 use super::lifetimes::positive;
-use super::query::{Frame, State, schema_of, temporal};
+use super::query::{Frame, FrameState, schema_of, temporal};
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -41,8 +41,8 @@ const OCCURRENCES_MAX: usize = anabranch_operators::temporal::detect::pattern::O
 
 /// A part of a pattern, or all of it. Immutable; each method gives a new one.
 #[derive(Clone, Debug)]
-pub struct Pattern {
-    part: Part,
+pub struct EventPattern {
+    part: PatternPart,
     registers: Vec<(String, Expr)>,
     within: Option<i64>,
     overlap: Overlap,
@@ -51,11 +51,11 @@ pub struct Pattern {
 
 /// What follows what, with the elements where they stand.
 #[derive(Clone, Debug)]
-enum Part {
+enum PatternPart {
     Element { takes: Takes, condition: Option<Expr>, sets: Vec<(String, Expr)> },
-    Sequence(Vec<Part>),
-    Alternatives(Vec<Part>),
-    Repeat(Box<Part>, usize, Option<usize>),
+    Sequence(Vec<PatternPart>),
+    Alternatives(Vec<PatternPart>),
+    Repeat(Box<PatternPart>, usize, Option<usize>),
 }
 
 /// A column of the register, in the expressions of a pattern.
@@ -63,39 +63,39 @@ pub fn reg(name: &str) -> Expr {
     col(&Detect::register_name(name))
 }
 
-impl Pattern {
+impl EventPattern {
     /// One event that meets a condition, which may read the event's columns and the register.
     /// Several events of a group at one time are none.
-    pub fn event(condition: Expr) -> Pattern {
-        Pattern::element(Takes::Event, Some(condition))
+    pub fn event(condition: Expr) -> EventPattern {
+        EventPattern::element(Takes::Event, Some(condition))
     }
 
     /// One event, whatever it is.
-    pub fn any_event() -> Pattern {
-        Pattern::element(Takes::Event, None)
+    pub fn any_event() -> EventPattern {
+        EventPattern::element(Takes::Event, None)
     }
 
     /// All events at one time, some of which meets the condition.
-    pub fn any_of(condition: Expr) -> Pattern {
-        Pattern::element(Takes::Some, Some(condition))
+    pub fn any_of(condition: Expr) -> EventPattern {
+        EventPattern::element(Takes::Some, Some(condition))
     }
 
     /// All events at one time, each of which meets the condition.
-    pub fn all_of(condition: Expr) -> Pattern {
-        Pattern::element(Takes::All, Some(condition))
+    pub fn all_of(condition: Expr) -> EventPattern {
+        EventPattern::element(Takes::All, Some(condition))
     }
 
     /// All events at one time, none of which meets the condition.
-    pub fn none_of(condition: Expr) -> Pattern {
-        Pattern::element(Takes::None, Some(condition))
+    pub fn none_of(condition: Expr) -> EventPattern {
+        EventPattern::element(Takes::None, Some(condition))
     }
 
-    fn element(takes: Takes, condition: Option<Expr>) -> Pattern {
-        Pattern::of(Part::Element { takes, condition, sets: vec![] })
+    fn element(takes: Takes, condition: Option<Expr>) -> EventPattern {
+        EventPattern::of(PatternPart::Element { takes, condition, sets: vec![] })
     }
 
-    fn of(part: Part) -> Pattern {
-        Pattern {
+    fn of(part: PatternPart) -> EventPattern {
+        EventPattern {
             part,
             registers: vec![],
             within: None,
@@ -106,17 +106,20 @@ impl Pattern {
 
     /// One part after another. Nothing may lie between them: events to be passed over are a part of
     /// their own.
-    pub fn sequence(parts: impl IntoIterator<Item = Pattern>) -> Pattern {
-        Pattern::joined(parts, Part::Sequence)
+    pub fn sequence(parts: impl IntoIterator<Item = EventPattern>) -> EventPattern {
+        EventPattern::joined(parts, PatternPart::Sequence)
     }
 
     /// Any one of these parts.
-    pub fn any_part(parts: impl IntoIterator<Item = Pattern>) -> Pattern {
-        Pattern::joined(parts, Part::Alternatives)
+    pub fn any_part(parts: impl IntoIterator<Item = EventPattern>) -> EventPattern {
+        EventPattern::joined(parts, PatternPart::Alternatives)
     }
 
-    fn joined(parts: impl IntoIterator<Item = Pattern>, join: impl Fn(Vec<Part>) -> Part) -> Pattern {
-        let mut joined = Pattern::of(Part::Sequence(vec![]));
+    fn joined(
+        parts: impl IntoIterator<Item = EventPattern>,
+        join: impl Fn(Vec<PatternPart>) -> PatternPart,
+    ) -> EventPattern {
+        let mut joined = EventPattern::of(PatternPart::Sequence(vec![]));
         let mut inner = Vec::new();
         for part in parts {
             inner.push(part.part);
@@ -129,50 +132,50 @@ impl Pattern {
                 joined.simultaneous = Simultaneous::Arrival;
             }
         }
-        Pattern { part: join(inner), ..joined }
+        EventPattern { part: join(inner), ..joined }
     }
 
     /// This, then `next`.
     #[must_use]
-    pub fn then(self, next: Pattern) -> Pattern {
-        Pattern::sequence([self, next])
+    pub fn then(self, next: EventPattern) -> EventPattern {
+        EventPattern::sequence([self, next])
     }
 
     /// This, or `other`.
     #[must_use]
-    pub fn or(self, other: Pattern) -> Pattern {
-        Pattern::any_part([self, other])
+    pub fn or(self, other: EventPattern) -> EventPattern {
+        EventPattern::any_part([self, other])
     }
 
     /// Any number of times, also none.
     #[must_use]
-    pub fn star(self) -> Pattern {
+    pub fn star(self) -> EventPattern {
         self.repeat(0, None)
     }
 
     /// At least once.
     #[must_use]
-    pub fn plus(self) -> Pattern {
+    pub fn plus(self) -> EventPattern {
         self.repeat(1, None)
     }
 
     /// Once or not at all.
     #[must_use]
-    pub fn optional(self) -> Pattern {
+    pub fn optional(self) -> EventPattern {
         self.repeat(0, Some(1))
     }
 
     /// At least `min` times, and at most `max` times if there is one.
     #[must_use]
-    pub fn repeat(self, min: usize, max: Option<usize>) -> Pattern {
-        Pattern { part: Part::Repeat(Box::new(self.part), min, max), ..self }
+    pub fn repeat(self, min: usize, max: Option<usize>) -> EventPattern {
+        EventPattern { part: PatternPart::Repeat(Box::new(self.part), min, max), ..self }
     }
 
     /// Where this part, an event or instant, is met, column `name` of the register becomes `value`,
     /// which may read the event and the register. For instants, once for each event that meets the
     /// condition; their order must not matter.
     #[must_use]
-    pub fn set(mut self, name: &str, value: Expr) -> Pattern {
+    pub fn set(mut self, name: &str, value: Expr) -> EventPattern {
         set(&mut self.part, name, &value);
         self
     }
@@ -180,7 +183,7 @@ impl Pattern {
     /// A column of the register and its value at the start of a match; a constant. NULL takes the
     /// type of what it is set to.
     #[must_use]
-    pub fn register(mut self, name: &str, initial: Expr) -> Pattern {
+    pub fn register(mut self, name: &str, initial: Expr) -> EventPattern {
         self.registers.push((name.to_owned(), initial));
         self
     }
@@ -188,21 +191,21 @@ impl Pattern {
     /// Matches end `ticks` after their first event, whether they are complete or not. Without, the
     /// constant duration of the input's events is taken.
     #[must_use]
-    pub fn within(self, ticks: i64) -> Pattern {
-        Pattern { within: Some(ticks), ..self }
+    pub fn within(self, ticks: i64) -> EventPattern {
+        EventPattern { within: Some(ticks), ..self }
     }
 
     /// A match begins only when none is in progress in its group.
     #[must_use]
-    pub fn non_overlapping(self) -> Pattern {
-        Pattern { overlap: Overlap::Forbidden, ..self }
+    pub fn non_overlapping(self) -> EventPattern {
+        EventPattern { overlap: Overlap::Forbidden, ..self }
     }
 
     /// Events at one time are a sequence, in order of arrival: a promise that this order means
     /// something.
     #[must_use]
-    pub fn in_order_of_arrival(self) -> Pattern {
-        Pattern { simultaneous: Simultaneous::Arrival, ..self }
+    pub fn in_order_of_arrival(self) -> EventPattern {
+        EventPattern { simultaneous: Simultaneous::Arrival, ..self }
     }
 }
 
@@ -210,20 +213,22 @@ impl Frame {
     /// Where a pattern is met: for each match an event from its last event on until its end, with
     /// the columns of the register (and of the group). Events count by their start.
     #[must_use]
-    pub fn detect(&self, pattern: &Pattern) -> Frame {
+    pub fn detect(&self, pattern: &EventPattern) -> Frame {
         self.then(|state| detect(state, pattern))
     }
 }
 
-fn set(part: &mut Part, name: &str, value: &Expr) {
+fn set(part: &mut PatternPart, name: &str, value: &Expr) {
     match part {
-        Part::Element { sets, .. } => sets.push((name.to_owned(), value.clone())),
-        Part::Sequence(parts) | Part::Alternatives(parts) => parts.iter_mut().for_each(|part| set(part, name, value)),
-        Part::Repeat(part, ..) => set(part, name, value),
+        PatternPart::Element { sets, .. } => sets.push((name.to_owned(), value.clone())),
+        PatternPart::Sequence(parts) | PatternPart::Alternatives(parts) => {
+            parts.iter_mut().for_each(|part| set(part, name, value))
+        }
+        PatternPart::Repeat(part, ..) => set(part, name, value),
     }
 }
 
-fn detect(state: &State, pattern: &Pattern) -> Result<Arc<Plan>, Error> {
+fn detect(state: &FrameState, pattern: &EventPattern) -> Result<Arc<Plan>, Error> {
     let duration = match (pattern.within, constant_duration(&state.plan)) {
         (Some(within), _) => within,
         (None, Some(duration)) => duration,
@@ -289,7 +294,7 @@ fn schema_with(input: &DFSchema, registers: &[(String, DataType)]) -> Result<DFS
 }
 
 /// The columns of the register with their values at the start.
-fn registers(input: &DFSchema, pattern: &Pattern) -> Result<Vec<Register>, Error> {
+fn registers(input: &DFSchema, pattern: &EventPattern) -> Result<Vec<Register>, Error> {
     let mut registers: Vec<Register> = Vec::new();
     for (name, initial) in &pattern.registers {
         if registers.iter().any(|register| register.name == *name) {
@@ -321,9 +326,9 @@ fn registers(input: &DFSchema, pattern: &Pattern) -> Result<Vec<Register>, Error
 }
 
 /// The type that a register is set to, if any of its values has one.
-fn type_set(part: &Part, name: &str, schema: &DFSchema) -> Result<Option<DataType>, Error> {
+fn type_set(part: &PatternPart, name: &str, schema: &DFSchema) -> Result<Option<DataType>, Error> {
     match part {
-        Part::Element { sets, .. } => {
+        PatternPart::Element { sets, .. } => {
             for (_, value) in sets.iter().filter(|(register, _)| register == name) {
                 let data_type = expression::resolve(value, schema)?.data_type;
                 if data_type != DataType::Null {
@@ -332,7 +337,7 @@ fn type_set(part: &Part, name: &str, schema: &DFSchema) -> Result<Option<DataTyp
             }
             Ok(None)
         }
-        Part::Sequence(parts) | Part::Alternatives(parts) => {
+        PatternPart::Sequence(parts) | PatternPart::Alternatives(parts) => {
             for part in parts {
                 if let Some(data_type) = type_set(part, name, schema)? {
                     return Ok(Some(data_type));
@@ -340,24 +345,24 @@ fn type_set(part: &Part, name: &str, schema: &DFSchema) -> Result<Option<DataTyp
             }
             Ok(None)
         }
-        Part::Repeat(part, ..) => type_set(part, name, schema),
+        PatternPart::Repeat(part, ..) => type_set(part, name, schema),
     }
 }
 
 /// The pattern with its elements by number.
 fn number(
-    part: &Part,
+    part: &PatternPart,
     schema: &DFSchema,
     registers: &[(String, DataType)],
     elements: &mut Vec<Element>,
 ) -> Result<pattern::Pattern, Error> {
-    let mut all = |parts: &[Part]| {
+    let mut all = |parts: &[PatternPart]| {
         parts.iter().map(|part| number(part, schema, registers, elements)).collect::<Result<Vec<_>, _>>()
     };
     Ok(match part {
-        Part::Sequence(parts) => pattern::Pattern::Sequence(all(parts)?),
-        Part::Alternatives(parts) => pattern::Pattern::Alternatives(all(parts)?),
-        Part::Repeat(part, min, max) => {
+        PatternPart::Sequence(parts) => pattern::Pattern::Sequence(all(parts)?),
+        PatternPart::Alternatives(parts) => pattern::Pattern::Alternatives(all(parts)?),
+        PatternPart::Repeat(part, min, max) => {
             if max.is_some_and(|max| max < *min) {
                 return Err(Error::invalid(format!(
                     "a part is repeated at least {min} and at most {} times",
@@ -366,7 +371,7 @@ fn number(
             }
             pattern::Pattern::Repeat(Box::new(number(part, schema, registers, elements)?), *min, *max)
         }
-        Part::Element { takes, condition, sets } => {
+        PatternPart::Element { takes, condition, sets } => {
             let condition = condition.as_ref().map(|condition| condition_of(condition, schema)).transpose()?;
             elements.push(Element { takes: *takes, condition, registers: register_exprs(sets, schema, registers)? });
             pattern::Pattern::Element(elements.len() - 1)

@@ -22,7 +22,7 @@ use std::time::Duration;
 use anabranch_batch::{Batch, END, Time};
 
 use super::input::IntoEvents;
-use super::run::Run;
+use super::run::FrameRun;
 use crate::connector::{Poll, ReadProgress, SourceReader};
 use crate::error::Error;
 use crate::session::state::Session;
@@ -59,7 +59,7 @@ struct Playing {
 
 /// What a turn of a play did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum PlayTurn {
     /// Rows were pushed, or an input ended.
     Worked,
     /// Nothing is due for so long.
@@ -69,7 +69,7 @@ pub enum Turn {
 }
 
 impl Session {
-    /// Opens a source with a registered connector, to be [played](Run::play): for example `"file"`,
+    /// Opens a source with a registered connector, to be [played](FrameRun::play): for example `"file"`,
     /// with its `path`.
     ///
     /// # Errors
@@ -113,13 +113,13 @@ pub(super) fn share(sources: impl Iterator<Item = (ReadProgress, bool)>) -> Opti
     Some(if are_over || total == 0 { 1.0 } else { (read as f64 / total as f64).min(1.0) })
 }
 
-impl Run<'_> {
+impl FrameRun<'_> {
     /// Reads a little of what is due.
     ///
     /// # Errors
     /// `Invalid` when there is no input for a source, or a pace is not positive; those of sources
-    /// and of [`push`](Run::push).
-    pub fn play(&mut self, play: &mut Play) -> Result<Turn, Error> {
+    /// and of [`push`](FrameRun::push).
+    pub fn play(&mut self, play: &mut Play) -> Result<PlayTurn, Error> {
         for name in play.sources.keys() {
             self.input(name)?;
         }
@@ -135,25 +135,25 @@ impl Run<'_> {
     /// Reads all of it, sleeping when nothing is due.
     ///
     /// # Errors
-    /// As for [`play`](Run::play).
+    /// As for [`play`](FrameRun::play).
     pub fn play_to_end(&mut self, play: &mut Play) -> Result<(), Error> {
         loop {
             match self.play(play)? {
-                Turn::Worked => {}
-                Turn::Later(wait) => std::thread::sleep(wait),
-                Turn::Over => return Ok(()),
+                PlayTurn::Worked => {}
+                PlayTurn::Later(wait) => std::thread::sleep(wait),
+                PlayTurn::Over => return Ok(()),
             }
         }
     }
 
-    fn play_fast(&mut self, play: &mut Play) -> Result<Turn, Error> {
+    fn play_fast(&mut self, play: &mut Play) -> Result<PlayTurn, Error> {
         let mut wait: Option<Duration> = None;
         let mut names: Vec<(Time, String)> = Vec::new();
         for (name, _) in play.sources.iter().filter(|(_, source)| !source.is_over) {
             names.push((self.input(name)?.frontier, name.clone()));
         }
         if names.is_empty() {
-            return Ok(Turn::Over);
+            return Ok(PlayTurn::Over);
         }
         names.sort();
         for (_, name) in names {
@@ -162,26 +162,26 @@ impl Run<'_> {
                 Poll::Rows(rows) => {
                     let batch = rows.into_events(&self.input(&name)?.events)?;
                     self.push_played(&name, source, batch)?;
-                    return Ok(Turn::Worked);
+                    return Ok(PlayTurn::Worked);
                 }
                 Poll::Done => {
                     self.end_played(&name, source)?;
-                    return Ok(Turn::Worked);
+                    return Ok(PlayTurn::Worked);
                 }
                 Poll::Pending { retry_after } => wait = Some(wait.map_or(retry_after, |wait| wait.min(retry_after))),
             }
         }
-        Ok(Turn::Later(wait.expect("a source that is not over waits")))
+        Ok(PlayTurn::Later(wait.expect("a source that is not over waits")))
     }
 
-    fn play_at(&mut self, play: &mut Play, rate: f64) -> Result<Turn, Error> {
+    fn play_at(&mut self, play: &mut Play, rate: f64) -> Result<PlayTurn, Error> {
         let mut wait = self.fill(play)?;
         let starts =
             play.sources.values().filter_map(|source| source.waiting.as_ref()).map(|batch| batch.times().get(0));
         let Some(first) = starts.min() else {
             return match play.sources.values().all(|source| source.is_over) {
-                true => Ok(Turn::Over),
-                false => Ok(wait.map_or(Turn::Worked, Turn::Later)),
+                true => Ok(PlayTurn::Over),
+                false => Ok(wait.map_or(PlayTurn::Worked, PlayTurn::Later)),
             };
         };
         let now = self.clock.now_micros();
@@ -204,7 +204,7 @@ impl Run<'_> {
                 has_worked = true;
             }
         }
-        Ok(if has_worked { Turn::Worked } else { Turn::Later(wait.expect("rows wait")) })
+        Ok(if has_worked { PlayTurn::Worked } else { PlayTurn::Later(wait.expect("rows wait")) })
     }
 
     /// Reads ahead where nothing waits; returns how long a source without rows wants to be left

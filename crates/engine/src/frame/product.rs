@@ -10,16 +10,16 @@
 
 use std::sync::Arc;
 
-use anabranch_operators::aggregate::custom::{Rows, UserAggregate};
+use anabranch_operators::aggregate::custom::{GroupRows, UserAggregate};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
-use super::aggregate::{Aggregate, custom};
+use super::aggregate::{FrameAggregate, custom};
 use datafusion_expr::Expr;
 
 /// Product of integers, exact, or of floats; NULL over nothing.
-pub fn product(expr: Expr) -> Aggregate {
+pub fn product(expr: Expr) -> FrameAggregate {
     custom(Product, [expr])
 }
 
@@ -91,7 +91,7 @@ impl UserAggregate for Product {
         Factors::None
     }
 
-    fn accumulate(&self, states: &mut [Factors], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Factors], rows: &GroupRows<'_>) -> Result<(), String> {
         let Some((_, first)) = rows.iter().next() else { return Ok(()) };
         let column = rows.column(0).slice(first, rows.len());
         let is_whole = column.data_type().is_integer();

@@ -26,7 +26,7 @@ use arrow::array::RecordBatch;
 use super::events::Events;
 use super::play::share;
 use super::query::{Frame, temporal};
-use super::run::Run;
+use super::run::FrameRun;
 use crate::connector::{Poll, SourceReader};
 use crate::error::Error;
 use crate::session::state::Session;
@@ -45,7 +45,7 @@ pub struct Early {
 
 /// Answers that become exact; see [`Session::progressive`].
 pub struct Progressive<'s> {
-    run: Run<'s>,
+    run: FrameRun<'s>,
     inputs: BTreeMap<String, Events>,
     sources: BTreeMap<String, (Box<dyn SourceReader>, bool)>,
     steps: u32,

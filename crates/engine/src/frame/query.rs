@@ -19,12 +19,12 @@ use crate::render::temporal::variant;
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The query, or the first error of building it.
-    state: Result<Arc<State>, Error>,
+    state: Result<Arc<FrameState>, Error>,
 }
 
 /// What is known of a query.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct FrameState {
     /// What is computed.
     pub plan: Arc<Plan>,
     /// The inputs it reads, by name.
@@ -38,13 +38,13 @@ pub(crate) struct State {
 
 impl Frame {
     pub(super) fn new(plan: Arc<Plan>, inputs: BTreeMap<String, Events>, group: Vec<String>) -> Frame {
-        Frame { state: Ok(Arc::new(State { plan, inputs, group, windowed: None })) }
+        Frame { state: Ok(Arc::new(FrameState { plan, inputs, group, windowed: None })) }
     }
 
     /// This query in other groups, by a plan that has their keys.
-    pub(super) fn regrouped(state: &State, plan: Arc<Plan>, group: Vec<String>) -> Frame {
+    pub(super) fn regrouped(state: &FrameState, plan: Arc<Plan>, group: Vec<String>) -> Frame {
         let (inputs, windowed) = (state.inputs.clone(), state.windowed.as_ref().map(Windowed::further));
-        Frame { state: Ok(Arc::new(State { plan, inputs, group, windowed })) }
+        Frame { state: Ok(Arc::new(FrameState { plan, inputs, group, windowed })) }
     }
 
     /// A frame that is only its error.
@@ -52,7 +52,7 @@ impl Frame {
         Frame { state: Err(error) }
     }
 
-    pub(crate) fn state(&self) -> Result<&Arc<State>, Error> {
+    pub(crate) fn state(&self) -> Result<&Arc<FrameState>, Error> {
         self.state.as_ref().map_err(Error::clone)
     }
 
@@ -88,24 +88,27 @@ impl Frame {
     }
 
     /// The frame that `build` makes of this one's query, in no windows any more.
-    pub(super) fn then(&self, build: impl FnOnce(&State) -> Result<Arc<Plan>, Error>) -> Frame {
+    pub(super) fn then(&self, build: impl FnOnce(&FrameState) -> Result<Arc<Plan>, Error>) -> Frame {
         self.next(|state| Ok((build(state)?, None)))
     }
 
     /// The frame that `build` makes of this one's query, in the same windows.
-    pub(super) fn then_rows(&self, build: impl FnOnce(&State) -> Result<Arc<Plan>, Error>) -> Frame {
+    pub(super) fn then_rows(&self, build: impl FnOnce(&FrameState) -> Result<Arc<Plan>, Error>) -> Frame {
         self.next(|state| Ok((build(state)?, state.windowed.as_ref().map(Windowed::further))))
     }
 
     /// The frame that `build` makes of this one's query, in windows of its own.
-    pub(super) fn then_windowed(&self, build: impl FnOnce(&State) -> Result<(Arc<Plan>, Windowed), Error>) -> Frame {
+    pub(super) fn then_windowed(
+        &self,
+        build: impl FnOnce(&FrameState) -> Result<(Arc<Plan>, Windowed), Error>,
+    ) -> Frame {
         self.next(|state| build(state).map(|(plan, windowed)| (plan, Some(windowed))))
     }
 
-    fn next(&self, build: impl FnOnce(&State) -> Result<(Arc<Plan>, Option<Windowed>), Error>) -> Frame {
-        let next = |state: &Arc<State>| {
+    fn next(&self, build: impl FnOnce(&FrameState) -> Result<(Arc<Plan>, Option<Windowed>), Error>) -> Frame {
+        let next = |state: &Arc<FrameState>| {
             let (plan, windowed) = build(state)?;
-            Ok(Arc::new(State { plan, inputs: state.inputs.clone(), group: state.group.clone(), windowed }))
+            Ok(Arc::new(FrameState { plan, inputs: state.inputs.clone(), group: state.group.clone(), windowed }))
         };
         Frame { state: self.state().and_then(next) }
     }
@@ -115,7 +118,7 @@ impl Frame {
     pub(super) fn then_with(
         &self,
         other: &Frame,
-        build: impl FnOnce(&State, &State) -> Result<Arc<Plan>, Error>,
+        build: impl FnOnce(&FrameState, &FrameState) -> Result<Arc<Plan>, Error>,
     ) -> Frame {
         let next = || {
             let (left, right) = (self.state()?, other.state()?);
@@ -132,13 +135,13 @@ impl Frame {
                 inputs.insert(name.clone(), events.clone());
             }
             let plan = build(left, right)?;
-            Ok(Arc::new(State { plan, inputs, group: left.group.clone(), windowed: None }))
+            Ok(Arc::new(FrameState { plan, inputs, group: left.group.clone(), windowed: None }))
         };
         Frame { state: next() }
     }
 }
 
-impl State {
+impl FrameState {
     pub(super) fn schema(&self) -> &DFSchema {
         &self.plan.schema
     }

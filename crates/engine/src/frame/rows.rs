@@ -9,7 +9,7 @@ use datafusion_common::{DFSchema, DFSchemaRef};
 use datafusion_expr::Expr;
 
 use super::expression::{self, Resolved, col, reads_bounds, reads_window_bounds};
-use super::query::{Frame, State, columns_of, schema_of, temporal};
+use super::query::{Frame, FrameState, columns_of, schema_of, temporal};
 use super::windows::with_window_bounds;
 use crate::error::Error;
 
@@ -86,8 +86,8 @@ impl Frame {
 }
 
 /// For each column of `left`, the place of the column of `right` that goes with it.
-fn matched(left: &State, right: &State) -> Vec<usize> {
-    let names = |state: &State| columns_of(state.schema()).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+fn matched(left: &FrameState, right: &FrameState) -> Vec<usize> {
+    let names = |state: &FrameState| columns_of(state.schema()).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     let (ours, theirs) = (names(left), names(right));
     let is_key = |name: &String| left.group.contains(name);
     let mut others = (0..theirs.len()).filter(|at| !is_key(&theirs[*at]));
@@ -98,7 +98,7 @@ fn matched(left: &State, right: &State) -> Vec<usize> {
     ours.iter().map_while(place).collect()
 }
 
-fn filter(state: &State, predicate: &Expr) -> Result<Arc<Plan>, Error> {
+fn filter(state: &FrameState, predicate: &Expr) -> Result<Arc<Plan>, Error> {
     let input = input_for(state, [predicate])?;
     let predicate = expression::resolve(predicate, &input.schema)?;
     if predicate.data_type != DataType::Boolean {
@@ -111,7 +111,7 @@ fn filter(state: &State, predicate: &Expr) -> Result<Arc<Plan>, Error> {
 }
 
 /// The plan of the selected columns, the group's first.
-pub(super) fn select(state: &State, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
+pub(super) fn select(state: &FrameState, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
     let input = input_for(state, exprs)?;
     let resolved = exprs.iter().map(|expr| expression::resolve(expr, &input.schema));
     let resolved = resolved.collect::<Result<Vec<Resolved>, _>>()?;
@@ -120,7 +120,7 @@ pub(super) fn select(state: &State, exprs: &[Expr]) -> Result<Arc<Plan>, Error> 
     computed(&input, kept.into_iter().chain(resolved).collect())
 }
 
-fn with_columns(state: &State, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
+fn with_columns(state: &FrameState, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
     let input = input_for(state, exprs)?;
     let new = exprs.iter().map(|expr| expression::resolve(expr, &input.schema)).collect::<Result<Vec<_>, _>>()?;
     if let Some(column) = new.iter().find(|column| state.group.contains(&column.name)) {
@@ -139,13 +139,13 @@ fn with_columns(state: &State, exprs: &[Expr]) -> Result<Arc<Plan>, Error> {
 }
 
 /// The query's plan, with the bounds of lifetimes as columns if an expression reads them.
-pub(super) fn input_for<'a>(state: &State, exprs: impl IntoIterator<Item = &'a Expr>) -> Result<Arc<Plan>, Error> {
+pub(super) fn input_for<'a>(state: &FrameState, exprs: impl IntoIterator<Item = &'a Expr>) -> Result<Arc<Plan>, Error> {
     input_with_ends(state, exprs, Ends::Dropped)
 }
 
 /// As [`input_for`]; end edges have their own ends, or those of their start edges.
 pub(super) fn input_with_ends<'a>(
-    state: &State,
+    state: &FrameState,
     exprs: impl IntoIterator<Item = &'a Expr>,
     ends: Ends,
 ) -> Result<Arc<Plan>, Error> {

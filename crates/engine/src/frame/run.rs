@@ -33,7 +33,7 @@ use crate::nearest::nearest;
 use crate::render::temporal::output_frontier;
 
 /// A frame at work in a session; dropped, it is gone. See the [module page](self).
-pub struct Run<'s> {
+pub struct FrameRun<'s> {
     pub(super) cluster: &'s mut Cluster,
     dataflow: DataflowId,
     frame: Frame,
@@ -48,7 +48,7 @@ pub struct Run<'s> {
     /// Rows that came out beside an error.
     undrained: Vec<Batch>,
     /// Lifetimes that came out beside an error.
-    complete: Vec<Lifetime>,
+    complete: Vec<ResultLifetime>,
     /// Whether another has taken its parts over.
     is_suspended: bool,
 }
@@ -66,9 +66,9 @@ pub(crate) struct Suspended {
 
 impl Suspended {
     /// Lets the run go on.
-    pub fn resume<'s>(self, cluster: &'s mut Cluster) -> Run<'s> {
+    pub fn resume<'s>(self, cluster: &'s mut Cluster) -> FrameRun<'s> {
         let Suspended { dataflow, frame, inputs, clock, merge, future, undrained } = self;
-        let mut run = Run::new(cluster, dataflow, frame, inputs, clock);
+        let mut run = FrameRun::new(cluster, dataflow, frame, inputs, clock);
         (run.merge, run.future, run.undrained) = (merge, future, undrained);
         run
     }
@@ -108,20 +108,20 @@ impl RunInput {
     }
 }
 
-impl<'s> Run<'s> {
+impl<'s> FrameRun<'s> {
     pub(crate) fn new(
         cluster: &'s mut Cluster,
         dataflow: DataflowId,
         frame: Frame,
         inputs: BTreeMap<String, RunInput>,
         clock: Arc<dyn Clock>,
-    ) -> Run<'s> {
+    ) -> FrameRun<'s> {
         let merge = Merge::new(cluster.workers());
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
         let (pairs, future, undrained) = (Pairs::default(), Vec::new(), Vec::new());
         let complete = Vec::new();
         let is_suspended = false;
-        Run {
+        FrameRun {
             cluster,
             dataflow,
             frame,
@@ -214,7 +214,7 @@ impl<'s> Run<'s> {
         self.hand_on_due()
     }
 
-    /// [`advance`](Run::advance) for all inputs.
+    /// [`advance`](FrameRun::advance) for all inputs.
     ///
     /// # Errors
     /// As for one input.
@@ -279,12 +279,12 @@ impl<'s> Run<'s> {
     }
 
     /// The lifetimes that have come out complete since the last call, in order of their ends'
-    /// arrival; start edges are paired with their ends. After [`finish`](Run::finish) also those
+    /// arrival; start edges are paired with their ends. After [`finish`](FrameRun::finish) also those
     /// that never end.
     ///
     /// # Errors
     /// `Data` when a row is in error, `Internal` when a worker has failed.
-    pub fn lifetimes(&mut self) -> Result<Vec<Lifetime>, Error> {
+    pub fn lifetimes(&mut self) -> Result<Vec<ResultLifetime>, Error> {
         for batch in self.drain_rows()? {
             self.pairs.add(&batch, &mut self.complete);
         }
@@ -351,7 +351,7 @@ impl<'s> Run<'s> {
     }
 }
 
-impl Drop for Run<'_> {
+impl Drop for FrameRun<'_> {
     fn drop(&mut self) {
         if self.is_suspended {
             return;
@@ -434,7 +434,7 @@ impl Merge {
 
 /// A row and when it is in force.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lifetime {
+pub struct ResultLifetime {
     /// From this time on,
     pub start: Time,
     /// until just before this one; [`FOREVER`](super::FOREVER) for no end.
@@ -443,7 +443,7 @@ pub struct Lifetime {
     pub row: Vec<ScalarValue>,
 }
 
-impl fmt::Display for Lifetime {
+impl fmt::Display for ResultLifetime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values: Vec<String> = self.row.iter().map(ToString::to_string).collect();
         match self.end {
@@ -474,7 +474,7 @@ fn as_equal(row: &[ScalarValue]) -> Vec<ScalarValue> {
 }
 
 impl Pairs {
-    fn add(&mut self, batch: &Batch, complete: &mut Vec<Lifetime>) {
+    fn add(&mut self, batch: &Batch, complete: &mut Vec<ResultLifetime>) {
         for at in 0..batch.len() {
             let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, at));
             let row = match values.collect::<Result<Vec<_>, _>>() {
@@ -489,7 +489,7 @@ impl Pairs {
                     *self.open.entry((start, as_equal(&row))).or_default() += 1;
                     self.order.push_back((start, row));
                 }
-                ticks::Event::Start { start, end } => complete.push(Lifetime { start, end, row }),
+                ticks::Event::Start { start, end } => complete.push(ResultLifetime { start, end, row }),
                 ticks::Event::End { start, end } => {
                     match self.open.get_mut(&(start, as_equal(&row))) {
                         Some(count) if *count > 0 => *count -= 1,
@@ -500,7 +500,7 @@ impl Pairs {
                             continue;
                         }
                     }
-                    complete.push(Lifetime { start, end, row });
+                    complete.push(ResultLifetime { start, end, row });
                 }
                 ticks::Event::Nothing => {}
             }
@@ -527,9 +527,9 @@ impl Pairs {
     }
 
     /// What never ends.
-    fn open(&mut self) -> Vec<Lifetime> {
+    fn open(&mut self) -> Vec<ResultLifetime> {
         self.forget_closed();
         self.open.clear();
-        self.order.drain(..).map(|(start, row)| Lifetime { start, end: END, row }).collect()
+        self.order.drain(..).map(|(start, row)| ResultLifetime { start, end: END, row }).collect()
     }
 }

@@ -8,16 +8,16 @@
 
 use std::sync::Arc;
 
-use anabranch_operators::aggregate::custom::{Rows, UserAggregate};
+use anabranch_operators::aggregate::custom::{GroupRows, UserAggregate};
 use arrow::array::{ArrayRef, NullArray};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 
-use super::aggregate::{Aggregate, custom};
+use super::aggregate::{FrameAggregate, custom};
 
 /// The value of the only row; NULL without a row, an error while there are several.
-pub fn single(expr: Expr) -> Aggregate {
+pub fn single(expr: Expr) -> FrameAggregate {
     custom(Single, [expr])
 }
 
@@ -45,7 +45,7 @@ impl UserAggregate for Single {
         Seen::default()
     }
 
-    fn accumulate(&self, states: &mut [Seen], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Seen], rows: &GroupRows<'_>) -> Result<(), String> {
         for (state, row) in rows.iter() {
             let seen = &mut states[state];
             seen.n_rows += 1;

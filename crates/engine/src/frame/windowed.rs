@@ -7,7 +7,7 @@ use anabranch_plan::temporal::Windows;
 
 /// When the results of windows come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Emit {
+pub enum EmitWhen {
     /// Once, when the window is over: final answers, from the window's end on.
     OnClose,
     /// At every row, from its time until the window's end: every change.
@@ -32,7 +32,7 @@ pub(crate) struct Windowed {
     /// window's end.
     pub(super) windows: Windows,
     pub(super) closed: Closed,
-    pub(super) emit: Emit,
+    pub(super) emit: EmitWhen,
     /// Whether every event lies in the results of one window.
     pub(super) is_single: bool,
     /// What was put in windows, right after that.

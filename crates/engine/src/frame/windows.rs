@@ -28,9 +28,9 @@ use datafusion_expr::{Expr, lit};
 
 use super::expression::{self, Resolved, START, WINDOW_END, WINDOW_START, col};
 use super::lifetimes::positive;
-use super::query::{Frame, State, columns_of, temporal};
+use super::query::{Frame, FrameState, columns_of, temporal};
 use super::rows::{computed, with_bounds};
-use super::windowed::{Closed, Emit, Windowed};
+use super::windowed::{Closed, EmitWhen, Windowed};
 use crate::error::Error;
 
 impl Frame {
@@ -55,7 +55,7 @@ impl Frame {
     #[must_use]
     pub fn hopping(&self, size: i64, period: i64, offset: i64) -> Frame {
         let verb = Verb::Hopping(Windows { size, period, offset });
-        self.windowed(windows(size, period, offset), Closed::Right, Emit::OnClose, verb)
+        self.windowed(windows(size, period, offset), Closed::Right, EmitWhen::OnClose, verb)
     }
 
     /// The windows of [`hopping`](Frame::hopping), with an event for every window that an event
@@ -70,7 +70,7 @@ impl Frame {
                 // (Windows apart: an event lies in one window at most.)
                 false => hopping,
             };
-            let (closed, emit) = (Closed::Right, Emit::OnClose);
+            let (closed, emit) = (Closed::Right, EmitWhen::OnClose);
             Ok((plan, Windowed { windows, closed, emit, is_single: true, before: None }))
         })
     }
@@ -91,13 +91,13 @@ impl Frame {
             check_progress(period, progress)?;
             Ok(windows)
         });
-        self.windowed(windows, Closed::Left, Emit::Progressive(progress), verb)
+        self.windowed(windows, Closed::Left, EmitWhen::Progressive(progress), verb)
     }
 
     /// The same windows, with results at other times; said right after the windows. See the [module
     /// page](super::windows).
     #[must_use]
-    pub fn emit(&self, emit: Emit) -> Frame {
+    pub fn emit(&self, emit: EmitWhen) -> Frame {
         self.then_windowed(|state| {
             let place = || {
                 Error::invalid("emit is about no windows")
@@ -107,18 +107,18 @@ impl Frame {
             let before = windowed.before.as_ref().ok_or_else(place)?;
             let Windows { size, period, .. } = windowed.windows;
             // (Early results count rows as points.)
-            let is_single = if emit == Emit::OnClose { size <= period } else { size == period };
+            let is_single = if emit == EmitWhen::OnClose { size <= period } else { size == period };
             let windowed = Windowed { emit, is_single, ..windowed.clone() };
             Ok((windowed.plan(before)?, windowed))
         })
     }
 
-    fn windowed(&self, windows: Result<Windows, Error>, closed: Closed, emit: Emit, verb: Verb) -> Frame {
+    fn windowed(&self, windows: Result<Windows, Error>, closed: Closed, emit: EmitWhen, verb: Verb) -> Frame {
         self.then_windowed(|state| {
             let (windows, before) = (windows?, Some(state.plan.clone()));
             let plan = state.verb(verb);
             let is_single = match emit {
-                Emit::OnClose => windows.size <= windows.period,
+                EmitWhen::OnClose => windows.size <= windows.period,
                 _ => windows.size == windows.period && Properties::of(&plan).duration == Some(windows.size),
             };
             Ok((plan, Windowed { windows, closed, emit, is_single, before }))
@@ -146,13 +146,13 @@ impl Windowed {
             moved.ok_or_else(|| Error::invalid(format!("the offset of a window, {offset}, lies outside of time")))
         };
         let progress = match (self.emit, closed) {
-            (Emit::OnClose, Closed::Right) => return Ok(verb(Verb::Hopping(*windows), before.clone())),
-            (Emit::OnClose, Closed::Left) => {
+            (EmitWhen::OnClose, Closed::Right) => return Ok(verb(Verb::Hopping(*windows), before.clone())),
+            (EmitWhen::OnClose, Closed::Left) => {
                 let shifted = verb(Verb::Shift { ticks: 1 }, before.clone());
                 return Ok(verb(Verb::Hopping(*windows), shifted));
             }
-            (Emit::Early, _) => 1,
-            (Emit::Progressive(progress), _) => progress,
+            (EmitWhen::Early, _) => 1,
+            (EmitWhen::Progressive(progress), _) => progress,
         };
         check_progress(windows.period, progress)?;
         let offset = if *closed == Closed::Left { windows.offset } else { tick(windows.offset, 1)? };
@@ -164,7 +164,7 @@ impl Windowed {
     /// window.
     fn bounds(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
         let Windows { size, period, offset } = self.windows;
-        let on_close = self.emit == Emit::OnClose;
+        let on_close = self.emit == EmitWhen::OnClose;
         if !on_close && size % period != 0 {
             return Err(Error::invalid(format!(
                 "windows of {size} ticks at every {period} have no bounds while they fill: their size is no multiple of their period"
@@ -210,7 +210,7 @@ impl Windowed {
 }
 
 /// The query's plan with the bounds of windows, and of lifetimes, as columns.
-pub(super) fn with_window_bounds(state: &State) -> Result<Arc<Plan>, Error> {
+pub(super) fn with_window_bounds(state: &FrameState) -> Result<Arc<Plan>, Error> {
     let windowed = state.windowed.as_ref().ok_or_else(|| {
         Error::invalid("window_start and window_end are asked for where there are no windows").with_hint(
             "Put the rows in windows first (tumbling, hopping, quantize); verbs that change lifetimes forget them.",

@@ -30,10 +30,10 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
         let register = element.registers.as_ref().map(compiled).transpose()?;
         Ok(operator::Element {
             takes: match element.takes {
-                Takes::Event => operator::Takes::Event,
-                Takes::Some => operator::Takes::Some,
-                Takes::All => operator::Takes::All,
-                Takes::None => operator::Takes::None,
+                Takes::Event => operator::DetectTakes::Event,
+                Takes::Some => operator::DetectTakes::Some,
+                Takes::All => operator::DetectTakes::All,
+                Takes::None => operator::DetectTakes::None,
             },
             // (Conditions that do not read the register are evaluated over events alone.)
             condition: condition.map(|condition| match reads_register {
@@ -68,12 +68,12 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
 }
 
 /// The expression that automata are made of.
-pub(crate) fn pattern(pattern: &Pattern) -> operator::Pattern {
+pub(crate) fn pattern(pattern: &Pattern) -> operator::DetectPattern {
     let all = |parts: &[Pattern]| parts.iter().map(self::pattern).collect();
     match pattern {
-        Pattern::Element(element) => operator::Pattern::Element(*element),
-        Pattern::Sequence(parts) => operator::Pattern::Sequence(all(parts)),
-        Pattern::Alternatives(parts) => operator::Pattern::Alternatives(all(parts)),
-        Pattern::Repeat(part, min, max) => operator::Pattern::Repeat(Box::new(self::pattern(part)), *min, *max),
+        Pattern::Element(element) => operator::DetectPattern::Element(*element),
+        Pattern::Sequence(parts) => operator::DetectPattern::Sequence(all(parts)),
+        Pattern::Alternatives(parts) => operator::DetectPattern::Alternatives(all(parts)),
+        Pattern::Repeat(part, min, max) => operator::DetectPattern::Repeat(Box::new(self::pattern(part)), *min, *max),
     }
 }

@@ -208,7 +208,7 @@ impl Expression for Compiled {
 }
 
 /// Filter and projection over columns of these types: what only the filter reads is not copied.
-pub fn stage_of(filter: Vec<Compiled>, project: Vec<Compiled>, types: &[DataType]) -> Stage {
+pub(crate) fn stage_of(filter: Vec<Compiled>, project: Vec<Compiled>, types: &[DataType]) -> Stage {
     let (kept, project) = match filter.is_empty() {
         true => (None, project),
         false => {
@@ -248,7 +248,7 @@ fn stored_but(schema: &Schema, planned: &BTreeSet<usize>) -> SchemaRef {
 struct NullColumn(DataType);
 
 /// NULL in every row.
-pub fn null_column(data_type: &DataType) -> ExpressionRef {
+pub(crate) fn null_column(data_type: &DataType) -> ExpressionRef {
     Arc::new(Constant::new(new_null_array(data_type, 1), Arc::new(NullColumn(data_type.clone()))))
 }
 
@@ -281,7 +281,7 @@ fn strict(expr: Arc<dyn PhysicalExpr>, input: &Schema) -> Transformed<Arc<dyn Ph
 }
 
 /// The first line of a DataFusion message, without the names of its layers.
-pub fn plain_message(error: &DataFusionError) -> String {
+pub(crate) fn plain_message(error: &DataFusionError) -> String {
     let text = error.strip_backtrace();
     let mut text = text.lines().next().unwrap_or_default().trim();
     loop {

@@ -12,8 +12,8 @@ use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
-use anabranch_operators::ordered::window::{Window, WindowSpec};
-use anabranch_operators::recursive::{LeastSpec, LoopSpec, Node, NodeId, TacticMaker};
+use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
+use anabranch_operators::recursive::{LeastSpec, LoopNode, LoopSpec, NodeId, TacticMaker};
 use anabranch_operators::relational::semi_join::TimedSemiJoin;
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use arrow::datatypes::DataType;
@@ -46,8 +46,8 @@ pub(super) fn spec_of(
     for step in &body.steps {
         let node = match step {
             Step::EnterArranged { input } if enter_as == EnterAs::Streams => {
-                let entered = nodes.push(Node::Enter { input: types.len() + input });
-                nodes.push(Node::Arrange { input: entered, layout: Arc::clone(&arranged[*input]) })
+                let entered = nodes.push(LoopNode::Enter { input: types.len() + input });
+                nodes.push(LoopNode::Arrange { input: entered, layout: Arc::clone(&arranged[*input]) })
             }
             step => nodes.step(step),
         };
@@ -65,7 +65,7 @@ pub(super) fn spec_of(
 }
 
 struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<LoopNode>,
     /// Arrangements by their input and key.
     arrangements: HashMap<(NodeId, Vec<usize>), NodeId>,
     of_step: Vec<NodeId>,
@@ -77,7 +77,7 @@ impl Nodes {
         self.of_step[step.0]
     }
 
-    fn push(&mut self, node: Node) -> NodeId {
+    fn push(&mut self, node: LoopNode) -> NodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -85,20 +85,20 @@ impl Nodes {
     fn step(&mut self, step: &Step) -> NodeId {
         let effort = self.effort;
         match step {
-            Step::Enter { input } => self.push(Node::Enter { input: *input }),
-            Step::EnterArranged { input } => self.push(Node::EnterArranged { input: *input }),
-            Step::Variable { binding } => self.push(Node::Variable { binding: *binding }),
-            Step::Stage { input, stage } => self.push(Node::Stage { input: self.of(*input), stage: stage.clone() }),
+            Step::Enter { input } => self.push(LoopNode::Enter { input: *input }),
+            Step::EnterArranged { input } => self.push(LoopNode::EnterArranged { input: *input }),
+            Step::Variable { binding } => self.push(LoopNode::Variable { binding: *binding }),
+            Step::Stage { input, stage } => self.push(LoopNode::Stage { input: self.of(*input), stage: stage.clone() }),
             Step::Unnest { input, unnest } => {
-                self.push(Node::Unnest { input: self.of(*input), unnest: unnest.clone() })
+                self.push(LoopNode::Unnest { input: self.of(*input), unnest: unnest.clone() })
             }
             Step::Union { inputs } => {
-                self.push(Node::Union { inputs: inputs.iter().map(|input| self.of(*input)).collect() })
+                self.push(LoopNode::Union { inputs: inputs.iter().map(|input| self.of(*input)).collect() })
             }
             Step::Arrange { input, key, types } => self.arrange(self.of(*input), key, types),
             Step::Join { left, right, join, .. } => {
                 let (left, right) = (self.of(*left), self.of(*right));
-                self.push(Node::Join { left, right, join: Box::new(join_spec(join)) })
+                self.push(LoopNode::Join { left, right, join: Box::new(join_spec(join)) })
             }
             Step::SemiJoin { left, right, semi_join, .. } => {
                 let spec = semi_join_spec(semi_join);
@@ -108,7 +108,7 @@ impl Nodes {
                 })
             }
             Step::SetOperation { inputs, operation: Operation::Distinct, types, .. } => {
-                self.push(Node::Distinct { input: self.of(inputs[0]), types: types.clone() })
+                self.push(LoopNode::Distinct { input: self.of(inputs[0]), types: types.clone() })
             }
             Step::SetOperation { inputs, operation, types, .. } => {
                 let (operation, types) = (*operation, types.clone());
@@ -118,7 +118,7 @@ impl Nodes {
             }
             Step::Aggregate { input, aggregate, .. } => {
                 if let Some(least) = least_of(aggregate) {
-                    return self.push(Node::Least { input: self.of(*input), least });
+                    return self.push(LoopNode::Least { input: self.of(*input), least });
                 }
                 let spec = AggregateSpec { effort, ..aggregate.clone() };
                 let input = self.arrange(self.of(*input), &spec.keys, &spec.input_types);
@@ -134,7 +134,7 @@ impl Nodes {
             Step::Window { input, window, .. } => {
                 let spec = WindowSpec { effort, ..window.as_ref().clone() };
                 let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
-                self.reduce(vec![input], false, move |_| Box::new(Window::new(spec.clone())))
+                self.reduce(vec![input], false, move |_| Box::new(WindowTactic::new(spec.clone())))
             }
             Step::Recognize { input, recognize } => {
                 let spec = RecognizeSpec { effort, ..recognize.as_ref().clone() };
@@ -151,7 +151,7 @@ impl Nodes {
                 let spec = spec_of(body, types, &[], EnterAs::Arrangements, effort);
                 let inputs = inputs.iter().zip(types);
                 let inputs = inputs.map(|(input, types)| self.arrange(self.of(*input), &[], types)).collect();
-                self.push(Node::Loop { inputs, inner: Arc::new(spec) })
+                self.push(LoopNode::Loop { inputs, inner: Arc::new(spec) })
             }
             Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => {
                 unreachable!("what depends on no variable is computed outside of the loop")
@@ -166,7 +166,7 @@ impl Nodes {
         if let Some(node) = self.arrangements.get(&(input, key.to_vec())) {
             return *node;
         }
-        let node = self.push(Node::Arrange { input, layout: layout(key, types) });
+        let node = self.push(LoopNode::Arrange { input, layout: layout(key, types) });
         self.arrangements.insert((input, key.to_vec()), node);
         node
     }
@@ -178,7 +178,7 @@ impl Nodes {
         tactic: impl Fn(&[Arc<Layout>]) -> Box<dyn Timed> + Send + Sync + 'static,
     ) -> NodeId {
         let tactic: TacticMaker = Arc::new(tactic);
-        self.push(Node::Reduce { inputs, tactic, is_over_nothing })
+        self.push(LoopNode::Reduce { inputs, tactic, is_over_nothing })
     }
 }
 

@@ -46,7 +46,7 @@ use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopK;
-use anabranch_operators::ordered::window::{Window, WindowSpec};
+use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LoopBegin, recursive};
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
@@ -64,7 +64,7 @@ pub(crate) use shares::{Found, NoShares, Shares};
 use specs::layout;
 
 /// What a worker has that dataflows may read.
-pub(crate) struct Shared<'a> {
+pub(crate) struct WorkerShared<'a> {
     pub relays: &'a mut BTreeMap<CollectionId, Relay>,
     pub arrangements: &'a BTreeMap<ArrangementId, Exported>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn render<'s>(
     scope: Scope<'s>,
     name: &str,
     physical: &Physical,
-    shared: &mut Shared<'_>,
+    shared: &mut WorkerShared<'_>,
     options: RenderOptions,
 ) -> Rendered {
     let wanted = options.egress;
@@ -148,7 +148,7 @@ struct Renderer<'s, 'a, 'b> {
     /// Of the dataflow, and so of its readers.
     name: &'b str,
     physical: &'b Physical,
-    shared: &'b mut Shared<'a>,
+    shared: &'b mut WorkerShared<'a>,
     options: RenderOptions,
     /// How many users each step has, exports not counted.
     users: Vec<usize>,
@@ -282,7 +282,7 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::Window { input, window, limits } => {
                 let spec = WindowSpec { effort: self.options.effort, ..window.as_ref().clone() };
                 let partition = spec.partition.clone();
-                let tactic = self.limited(Box::new(Window::new(spec)), limits);
+                let tactic = self.limited(Box::new(WindowTactic::new(spec)), limits);
                 timed(vec![(self.chain(*input), partition)], "Window", as_of, tactic)
             }
             Step::Recursive { inputs, types, arranged, body } => self.recursive(inputs, types, arranged, body),

@@ -55,7 +55,7 @@ pub(crate) fn prepare(
         exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
     let floor = preparer.floor_of(plan);
-    let Frame { steps, plans, .. } = preparer.frames.pop().expect("loops are prepared one inside the other");
+    let PreparerFrame { steps, plans, .. } = preparer.frames.pop().expect("loops are prepared one inside the other");
     Ok(Physical { steps, root, types, exports: exported, floor, plans })
 }
 
@@ -63,13 +63,13 @@ pub(super) struct Preparer<'a> {
     pub(super) reads: &'a BTreeMap<String, Read>,
     shares: &'a mut dyn Shares,
     /// The dataflow's own steps, then those of the loops around what is being prepared.
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<PreparerFrame>,
     leaves: &'a Leaves,
 }
 
 /// Steps that run at one place: in the dataflow, or in a loop.
 #[derive(Default)]
-pub(super) struct Frame {
+pub(super) struct PreparerFrame {
     pub steps: Vec<Step>,
     pub streams: HashMap<Arc<Plan>, StepId>,
     /// The first plan of each step that yields rows, in order of the steps' making.
@@ -95,10 +95,10 @@ impl ArrangedSide {
 
 impl<'a> Preparer<'a> {
     fn new(leaves: &'a Leaves, reads: &'a BTreeMap<String, Read>, shares: &'a mut dyn Shares) -> Preparer<'a> {
-        Preparer { leaves, reads, shares, frames: vec![Frame::default()] }
+        Preparer { leaves, reads, shares, frames: vec![PreparerFrame::default()] }
     }
 
-    pub(super) fn frame(&mut self) -> &mut Frame {
+    pub(super) fn frame(&mut self) -> &mut PreparerFrame {
         self.frames.last_mut().expect("the dataflow's own steps have a frame")
     }
 

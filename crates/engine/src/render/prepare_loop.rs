@@ -14,7 +14,7 @@ use anabranch_plan::{Binding, Plan, Recursive, RoundLimit};
 use arrow::datatypes::DataType;
 
 use super::physical::{Body, Step, StepId};
-use super::prepare::{ArrangedSide, Frame, Preparer};
+use super::prepare::{ArrangedSide, Preparer, PreparerFrame};
 use super::specs::types_of;
 use crate::error::Error;
 
@@ -39,7 +39,7 @@ impl Preparer<'_> {
         if let Some(plan) = result_outside(recursive) {
             return self.stream(&plan);
         }
-        self.frames.push(Frame::default());
+        self.frames.push(PreparerFrame::default());
         let prepared = self.body(recursive);
         let frame = self.frames.pop().expect("it was just pushed");
         let (bindings, result) = prepared?;

@@ -3,7 +3,7 @@
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::types;
 use anabranch_operators::ordered::match_recognize as operator;
-use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
+use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Recognize, RowPattern, Skip};
 use arrow::datatypes::DataType;
 
 use super::expression::Compiled;
@@ -16,17 +16,19 @@ use crate::error::Error;
 /// `Invalid` for a pattern that is too large, and for conditions that cannot be evaluated.
 pub(super) fn compile(recognize: &Recognize, input_types: Vec<DataType>) -> Result<operator::RecognizeSpec, Error> {
     let schema = recognize.schema().map_err(|error| Error::internal(error.strip_backtrace()))?;
-    let program = operator::Program::new(&pattern(&recognize.pattern)).map_err(|operator::program::TooLarge| {
-        let message = format!("the pattern of MATCH_RECOGNIZE has more than {} steps", operator::program::STEPS_MAX);
-        Error::invalid(message).with_hint("repeat its parts fewer times, or without a limit.")
-    })?;
+    let program =
+        operator::RecognizeProgram::new(&pattern(&recognize.pattern)).map_err(|operator::program::TooLarge| {
+            let message =
+                format!("the pattern of MATCH_RECOGNIZE has more than {} steps", operator::program::STEPS_MAX);
+            Error::invalid(message).with_hint("repeat its parts fewer times, or without a limit.")
+        })?;
     let variable = |variable: &anabranch_plan::recognize::Variable| {
         let condition = variable.condition.as_ref().map(|condition| {
             let compiled = Compiled::new(condition, &schema)?.typed(&DataType::Boolean);
             let cells = compiled.columns().into_iter().collect();
             Ok::<_, Error>(operator::Condition { expression: compiled.into_ref(), cells })
         });
-        Ok(operator::Variable { name: variable.name.clone(), condition: condition.transpose()? })
+        Ok(operator::VariableSpec { name: variable.name.clone(), condition: condition.transpose()? })
     };
     Ok(operator::RecognizeSpec {
         partition: recognize.partition.clone(),
@@ -47,7 +49,7 @@ pub(super) fn compile(recognize: &Recognize, input_types: Vec<DataType>) -> Resu
     })
 }
 
-fn cell(cell: &Cell) -> operator::Cell {
+fn cell(cell: &Cell) -> operator::CellSpec {
     let value = match &cell.value {
         CellValue::Column { column, at } => operator::CellValue::Column { column: *column, at: place(at) },
         CellValue::Classifier => operator::CellValue::Classifier,
@@ -63,24 +65,24 @@ fn cell(cell: &Cell) -> operator::Cell {
             variable: *variable,
         },
     };
-    operator::Cell { value, data_type: types::narrowed_type(&cell.data_type) }
+    operator::CellSpec { value, data_type: types::narrowed_type(&cell.data_type) }
 }
 
 fn place(at: &At) -> operator::At {
     let end = match at.end {
-        End::First => operator::End::First,
-        End::Last => operator::End::Last,
+        End::First => operator::EndSpec::First,
+        End::Last => operator::EndSpec::Last,
     };
     operator::At { end, variable: at.variable, skipped: at.skipped, offset: at.offset }
 }
 
-fn pattern(pattern: &Pattern) -> operator::RowPattern {
-    let all = |parts: &[Pattern]| parts.iter().map(self::pattern).collect();
+fn pattern(pattern: &RowPattern) -> operator::RowPattern {
+    let all = |parts: &[RowPattern]| parts.iter().map(self::pattern).collect();
     match pattern {
-        Pattern::Variable(variable) => operator::RowPattern::Variable(*variable),
-        Pattern::Sequence(parts) => operator::RowPattern::Sequence(all(parts)),
-        Pattern::Alternatives(parts) => operator::RowPattern::Alternatives(all(parts)),
-        Pattern::Repeat { part, min, max, is_reluctant } => operator::RowPattern::Repeat {
+        RowPattern::Variable(variable) => operator::RowPattern::Variable(*variable),
+        RowPattern::Sequence(parts) => operator::RowPattern::Sequence(all(parts)),
+        RowPattern::Alternatives(parts) => operator::RowPattern::Alternatives(all(parts)),
+        RowPattern::Repeat { part, min, max, is_reluctant } => operator::RowPattern::Repeat {
             part: Box::new(self::pattern(part)),
             min: *min,
             max: *max,

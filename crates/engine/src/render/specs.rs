@@ -9,7 +9,7 @@ use anabranch_operators::aggregate::custom::CustomAggregate;
 use anabranch_operators::aggregate::{AggregateSpec, Call, Function};
 use anabranch_operators::ordered::asof::{self, AsofSpec};
 use anabranch_operators::ordered::top_k::TopKSpec;
-use anabranch_plan::asof::{Asof, Strategy};
+use anabranch_plan::asof::{AsofJoin, Strategy};
 use anabranch_plan::{AggregateCall, AggregateFunction, Nulls, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
@@ -87,7 +87,7 @@ fn function(function: &AggregateFunction) -> Function {
     }
 }
 
-pub(super) fn asof_spec(asof: &Asof, left_types: Vec<DataType>, right_types: Vec<DataType>) -> AsofSpec {
+pub(super) fn asof_spec(asof: &AsofJoin, left_types: Vec<DataType>, right_types: Vec<DataType>) -> AsofSpec {
     AsofSpec {
         left_key: asof.left_key.clone(),
         right_key: asof.right_key.clone(),

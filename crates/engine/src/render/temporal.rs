@@ -70,7 +70,7 @@ impl Preparer<'_> {
 }
 
 /// How an input of events is called among the relations that a dataflow reads.
-pub fn input_name(input: &str) -> String {
+pub(crate) fn input_name(input: &str) -> String {
     format!("events {input}")
 }
 
@@ -277,7 +277,7 @@ impl TemporalStep {
                 one("Chop", all(types), Box::new(chop::Chop::new(*period, *offset, types)))
             }
             TemporalStep::Stitch { types } => one("Stitch", all(types), Box::new(stitch::Stitch::new(types))),
-            TemporalStep::OfChanges { types } => one("OfChanges", all(types), Box::new(changes::Changes::new(types))),
+            TemporalStep::OfChanges { types } => one("OfChanges", all(types), Box::new(changes::OfChanges::new(types))),
             TemporalStep::Session { keys, types, timeout, maximum } => {
                 let key_types: Vec<DataType> = keys.iter().map(|&key| types[key].clone()).collect();
                 let tactic = session::Session::new(keys.clone(), &key_types, *timeout, *maximum);
@@ -316,7 +316,7 @@ impl TemporalStep {
                 two("TemporalJoin", left_key, right_key, Box::new(tactic))
             }
             TemporalStep::Asof(spec) => {
-                two("TemporalAsof", &spec.left_key, &spec.right_key, Box::new(asof::Asof::new(spec.clone())))
+                two("TemporalAsof", &spec.left_key, &spec.right_key, Box::new(asof::TemporalAsof::new(spec.clone())))
             }
             TemporalStep::WhereNotExists { left_key, right_key, key_types, nulls } => {
                 let tactic = absent::Absent::new(left_key.clone(), right_key.clone(), key_types, *nulls);
@@ -327,10 +327,10 @@ impl TemporalStep {
     }
 }
 
-fn ends_of(ends: Ends) -> lifetime::Ends {
+fn ends_of(ends: Ends) -> lifetime::LifetimeEnds {
     match ends {
-        Ends::Dropped => lifetime::Ends::Dropped,
-        Ends::Kept => lifetime::Ends::Kept,
+        Ends::Dropped => lifetime::LifetimeEnds::Dropped,
+        Ends::Kept => lifetime::LifetimeEnds::Kept,
     }
 }
 
@@ -346,7 +346,7 @@ fn all(types: &[DataType]) -> Vec<usize> {
 
 /// The frontier that a plan's output reaches when its inputs of events are complete before the
 /// times in `inputs`.
-pub fn output_frontier(plan: &Plan, inputs: &BTreeMap<String, Time>) -> Time {
+pub(crate) fn output_frontier(plan: &Plan, inputs: &BTreeMap<String, Time>) -> Time {
     if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &plan.node {
         return inputs.get(input).copied().unwrap_or(END);
     }

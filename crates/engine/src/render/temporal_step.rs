@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 /// A verb on events, compiled.
 #[derive(Clone)]
 pub enum TemporalStep {
-    Bounds(lifetime::Ends),
+    Bounds(lifetime::LifetimeEnds),
     Shift {
         ticks: i64,
     },

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use anabranch_operators::relational::threshold::{Comparison, is_comparable};
-use anabranch_plan::bounds::{self, State};
+use anabranch_plan::bounds::{self, LeavingState};
 use anabranch_plan::rewrite::TO_NUMERIC;
 use anabranch_plan::{JoinKind, Node, Plan};
 use anabranch_sql::numerics::{ceiling_at, floor_at};
@@ -70,7 +70,7 @@ impl Preparer<'_> {
 impl Preparer<'_> {
     /// What no longer waits: rows that a watermark has let out. (Rows have the value in front.)
     fn waiting(&self, plan: &Plan) -> Vec<LimitStep> {
-        let State::Waiting(below) = bounds::state(plan, &Reading(self.reads)) else { return vec![] };
+        let LeavingState::Waiting(below) = bounds::state(plan, &Reading(self.reads)) else { return vec![] };
         vec![LimitStep { input: 0, column: 0, below }]
     }
 }

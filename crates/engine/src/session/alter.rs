@@ -11,7 +11,7 @@
 
 use anabranch_batch::{Batch, Times};
 use anabranch_sql::statement::{
-    Alter, AlterAction, CreateTable, CreateView, Emit, Insert, ObjectKind, Overriding, Statement,
+    Alter, AlterAction, CreateTable, CreateView, EmitClause, Insert, ObjectKind, Overriding, Statement,
 };
 use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
 
@@ -472,7 +472,7 @@ fn renamed_definition(object: &Object, to: &str) -> Result<String, Error> {
             let kind = if create.materialized { "MATERIALIZED VIEW" } else { "VIEW" };
             let names: Vec<String> = create.column_names.iter().map(|name| quoted(name)).collect();
             let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-            let emit = if create.emit == Emit::OnWindowClose { " EMIT ON WINDOW CLOSE" } else { "" };
+            let emit = if create.emit == EmitClause::OnWindowClose { " EMIT ON WINDOW CLOSE" } else { "" };
             Ok(format!("CREATE {kind} {}{names} AS {}{emit}", quoted_path(to), create.query_text))
         }
         _ => Err(Error::invalid(format!("{} \"{}\" is made of a plan", kind_name(object.kind), object.name))

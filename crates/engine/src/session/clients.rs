@@ -1,6 +1,6 @@
 //! Clients of a session: each comes with its own, and leaves nothing behind.
 
-use anabranch_sql::statement::{Access, Scope};
+use anabranch_sql::statement::{Access, SettingScope};
 
 use super::outcome::{Outcome, Rows};
 use super::state::Session;
@@ -90,8 +90,8 @@ impl Session {
 
     /// `SET TRANSACTION` and `SET SESSION CHARACTERISTICS`. All levels of isolation give the
     /// highest.
-    pub(super) fn set_transaction(&mut self, access: Access, scope: Scope) -> Result<Outcome, Error> {
-        if scope == Scope::Session {
+    pub(super) fn set_transaction(&mut self, access: Access, scope: SettingScope) -> Result<Outcome, Error> {
+        if scope == SettingScope::Session {
             if access == Access::ReadOnly {
                 self.set_variable("default_transaction_read_only", Some("on"), scope)?;
             }

@@ -25,7 +25,7 @@ use super::state::copying::{
 use crate::catalog::{Arrival, Object};
 use crate::copy::decode::{Block, Decoder};
 use crate::copy::encode::Encoder;
-use crate::copy::options::{Format, Kind, Way};
+use crate::copy::options::{CopyFormat, CopyKind, Way};
 use crate::error::Error;
 use crate::spool::Spool;
 
@@ -49,8 +49,8 @@ impl Session {
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
         let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
-        let format = Format::new(&copy.options, &names, Way::In)?;
-        let is_binary = format.kind == Kind::Binary;
+        let format = CopyFormat::new(&copy.options, &names, Way::In)?;
+        let is_binary = format.kind == CopyKind::Binary;
         let mut copying = Box::new(CopyIn {
             object: object.id,
             table: copy.table.clone(),
@@ -170,8 +170,8 @@ impl Session {
         }
         let (schema, source) = self.copied(&copy.copied)?;
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let encoded = Format::new(&options, &names, Way::Out).map(|format| {
-            let is_binary = format.kind == Kind::Binary;
+        let encoded = CopyFormat::new(&options, &names, Way::Out).map(|format| {
+            let is_binary = format.kind == CopyKind::Binary;
             (is_binary, CopyOut { source, encoder: Encoder::new(schema.clone(), format), has_ended: false })
         });
         let (is_binary, out) = encoded?;

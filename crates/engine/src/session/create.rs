@@ -10,7 +10,7 @@ use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
 use anabranch_sql::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Lifetime, ObjectKind, Rules,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, LifetimeClause, ObjectKind, Rules,
 };
 use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, planned_columns};
@@ -32,14 +32,14 @@ use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::pump::{Again, Pumped, Stand, Waiting, parse_rate};
+use crate::pump::{Again, Pumped, Stand, WaitingRows, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
         let named;
         let create = match create.lifetime {
-            Lifetime::Lasting => create,
-            Lifetime::OfClient => {
+            LifetimeClause::Lasting => create,
+            LifetimeClause::OfClient => {
                 named = CreateTable { name: self.temporary_name(&create.name), ..create.clone() };
                 &named
             }
@@ -82,8 +82,8 @@ impl Session {
     pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> Result<Outcome, Error> {
         let named;
         let create = match create.lifetime {
-            Lifetime::Lasting => create,
-            Lifetime::OfClient => {
+            LifetimeClause::Lasting => create,
+            LifetimeClause::OfClient => {
                 named = CreateTableAs { name: self.temporary_name(&create.name), ..create.clone() };
                 &named
             }
@@ -120,7 +120,7 @@ impl Session {
             is_append_only: false,
             options: vec![],
             rules: Rules::default(),
-            lifetime: Lifetime::Lasting,
+            lifetime: LifetimeClause::Lasting,
         };
         let before = self.catalog.next_object();
         self.create_table_named(&table, &definition)?;
@@ -187,7 +187,7 @@ impl Session {
         let mut asked = asked_source(create)?;
         self.add_source(create, &asked, schema.clone(), text)?;
         asked.spec.columns = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-        let waiting = Waiting { connector: asked.connector, spec: asked.spec, stand: stand.unwrap_or_default() };
+        let waiting = WaitingRows { connector: asked.connector, spec: asked.spec, stand: stand.unwrap_or_default() };
         self.pump.add(Pumped::waiting(waiting, asked.rate));
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::past::Past;
 use super::state::Session;
 use crate::catalog::{Object, Retain, Watermark, kind_name};
 use crate::cluster::{ArrangementId, DataflowId, Egress, Read, Reading};
-use crate::dataflows::Wanted;
+use crate::dataflows::WantedDataflow;
 use crate::error::Error;
 use crate::sharing::Sharing;
 
@@ -59,7 +59,7 @@ impl Session {
             reads.values_mut().for_each(|read| read_past(read, past));
         }
         let as_of = past.map_or(self.timeline.last(), |past| past.at);
-        let wanted = Wanted {
+        let wanted = WantedDataflow {
             name,
             plan,
             keys,

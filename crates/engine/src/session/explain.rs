@@ -18,7 +18,7 @@ use super::state_remark::state_remark;
 use crate::catalog::Arranged;
 use crate::catalog::system::quoted;
 use crate::cluster::{ArrangementId, Egress};
-use crate::dataflows::{Usage, Wanted};
+use crate::dataflows::{Usage, WantedDataflow};
 use crate::direct::Direct;
 use crate::error::Error;
 
@@ -87,7 +87,7 @@ impl Session {
         let reads = self.reads(plan)?;
         let sharing = self.sharing_for(Sink::Arrangements, as_of);
         let (holder, client) = (Holder::Standing, None);
-        let wanted = Wanted {
+        let wanted = WantedDataflow {
             name: "explain",
             plan,
             keys: &[],

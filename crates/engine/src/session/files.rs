@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::Times;
 use anabranch_sql::files::{ReadFile, with_tables};
-use anabranch_sql::statement::{CreateTable, Lifetime, Rules, Statement};
+use anabranch_sql::statement::{CreateTable, LifetimeClause, Rules, Statement};
 use arrow::datatypes::Field;
 
 use super::state::Session;
@@ -68,7 +68,7 @@ impl Session {
             is_append_only: false,
             options: vec![],
             rules: Rules::default(),
-            lifetime: Lifetime::OfClient,
+            lifetime: LifetimeClause::OfClient,
         };
         self.create_table_named(&table, "")?;
         let object = self.catalog.table(&name)?.clone();

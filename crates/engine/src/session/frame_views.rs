@@ -28,7 +28,7 @@ use super::state::frame_view::FrameView;
 use crate::catalog::{Catalog, Object, ObjectId, kind_name};
 use crate::coerce::planned_schema;
 use crate::error::Error;
-use crate::frame::{Events, Frame, Run, Timing};
+use crate::frame::{Events, Frame, FrameRun, Timing};
 
 impl Session {
     /// Rows of an append-only table or source as events of frames, at the times of the column of
@@ -217,7 +217,7 @@ impl Session {
 
 /// What a frame's result becomes by a commit.
 fn follow(
-    run: &mut Run<'_>,
+    run: &mut FrameRun<'_>,
     catalog: &Catalog,
     inputs: &BTreeMap<String, ObjectId>,
     rows: &[SealedRows],

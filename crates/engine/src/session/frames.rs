@@ -8,7 +8,7 @@ use anabranch_plan::bounds::Promises;
 use super::state::Session;
 use crate::cluster::{DataflowSpec, Egress, Read};
 use crate::error::Error;
-use crate::frame::{Frame, Run, RunInput, has_open_variable};
+use crate::frame::{Frame, FrameRun, RunInput, has_open_variable};
 use crate::render::temporal::input_name;
 
 impl Session {
@@ -16,7 +16,7 @@ impl Session {
     ///
     /// # Errors
     /// The first error of building the frame; `Invalid` when an expression cannot be evaluated.
-    pub fn start(&mut self, frame: &Frame) -> Result<Run<'_>, Error> {
+    pub fn start(&mut self, frame: &Frame) -> Result<FrameRun<'_>, Error> {
         let state = frame.state()?;
         if has_open_variable(&state.plan) {
             return Err(Error::invalid("a variable of a loop is used outside of the loop's body")
@@ -51,6 +51,6 @@ impl Session {
             inputs.values().for_each(|input| self.cluster.drop_input(input.collection));
             return Err(error);
         }
-        Ok(Run::new(&mut self.cluster, dataflow, frame.clone(), inputs, self.options.clock.clone()))
+        Ok(FrameRun::new(&mut self.cluster, dataflow, frame.clone(), inputs, self.options.clock.clone()))
     }
 }

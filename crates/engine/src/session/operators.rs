@@ -14,7 +14,7 @@ use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
 use super::state::Session;
 use super::state_remark::state_remark;
-use crate::catalog::system::{self, Cell, OPERATORS};
+use crate::catalog::system::{self, OPERATORS, SystemCell};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
 use crate::error::Error;
 use crate::transaction::substitute;
@@ -37,7 +37,8 @@ struct OperatorRow {
 impl OperatorRow {
     /// As a row of `anabranch_operators`.
     fn cells(&self) -> system::Row {
-        let number = |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok()).map_or(Cell::Null, Cell::Number);
+        let number =
+            |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok()).map_or(SystemCell::Null, SystemCell::Number);
         vec![
             ("relation", self.name.as_str().into()),
             ("dataflow", number(Some(self.dataflow.0))),
@@ -47,7 +48,7 @@ impl OperatorRow {
             ("state_rows", number(self.rows.map(|rows| rows as u64))),
             ("state_bytes", number(Some(self.bytes as u64))),
             ("bound", self.bound.clone().into()),
-            ("since", Cell::Number(self.since)),
+            ("since", SystemCell::Number(self.since)),
         ]
     }
 }

@@ -171,7 +171,7 @@ pub enum Changes {
 
 /// What a turn of the session did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum StepStatus {
     /// There is nothing to do; look again after that time, or after the next statement.
     Idle {
         /// When a source may have rows again; `None` when none will.

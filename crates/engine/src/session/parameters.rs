@@ -10,14 +10,14 @@ use datafusion_common::ScalarValue;
 use super::context::{Named, Planning};
 use super::outcome::Outcome;
 use super::state::Session;
-use super::state::bound::{Bound, Plans, Role};
+use super::state::bound::{BoundStatement, Plans, Role};
 use super::tag::command_tag;
 use crate::error::Error;
 use crate::prepared::Prepared;
 
 impl Session {
     /// Runs `work` with these values for parameters.
-    pub(crate) fn with_bound<T>(&mut self, bound: Bound, work: impl FnOnce(&mut Session) -> T) -> T {
+    pub(crate) fn with_bound<T>(&mut self, bound: BoundStatement, work: impl FnOnce(&mut Session) -> T) -> T {
         let before = std::mem::replace(&mut self.bound, bound);
         let result = work(self);
         self.bound = before;
@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// As [`run_prepared`](Self::run_prepared), with values that fit.
-    pub(crate) fn run_bound(&mut self, prepared: &Prepared, bound: Bound) -> Result<Outcome, Error> {
+    pub(crate) fn run_bound(&mut self, prepared: &Prepared, bound: BoundStatement) -> Result<Outcome, Error> {
         self.with_bound(bound, |session| session.execute_one(&prepared.text, &prepared.statement))
     }
 
@@ -57,7 +57,7 @@ impl Session {
         let parameters = self.parameter_types(&statement, given).map_err(|error| error.placed_in(&text))?;
         let types: Arc<[DataType]> = parameters.as_slice().into();
         let plans = Arc::new(Mutex::new(Plans::default()));
-        let bound = Bound::of_types(Arc::clone(&types), Arc::clone(&plans));
+        let bound = BoundStatement::of_types(Arc::clone(&types), Arc::clone(&plans));
         let columns = self.with_bound(bound, |session| {
             session.check_no_parameters(&statement)?;
             session.columns_of(&text, &statement)

@@ -16,7 +16,7 @@ use super::state::Session;
 use crate::catalog::{Object, Planning, kind_name};
 use crate::coerce::planned_schema;
 use crate::error::Error;
-use crate::finish::{Wanted, finish};
+use crate::finish::{WantedRows, finish};
 
 /// Rewrites that would order joins anew.
 const LEFT_OUT: &str = "join order";
@@ -76,7 +76,7 @@ impl Session {
         let batches = self.collect(&plan)?;
         let schema = plan.arrow_schema();
         let mut rows =
-            Rows::new(schema.clone(), finish(&schema, &batches, &Wanted { order: &[], offset: 0, limit: None })?);
+            Rows::new(schema.clone(), finish(&schema, &batches, &WantedRows { order: &[], offset: 0, limit: None })?);
         rows.notices = notices;
         Ok(rows)
     }

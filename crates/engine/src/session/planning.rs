@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{CreateView, Delete, Emit, Insert, Update};
+use anabranch_sql::statement::{CreateView, Delete, EmitClause, Insert, Update};
 use anabranch_sql::{Parameters, Planner};
 use datafusion_expr::sqlparser::ast;
 
@@ -27,8 +27,8 @@ impl Session {
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
         standing(self.plan(Parameters::None, &|planner| match create.emit {
-            Emit::Changes => planner.plan_view(&create.query),
-            Emit::OnWindowClose => planner.plan_closed(&create.query),
+            EmitClause::Changes => planner.plan_view(&create.query),
+            EmitClause::OnWindowClose => planner.plan_closed(&create.query),
         })?)
     }
 

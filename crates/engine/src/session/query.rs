@@ -25,7 +25,7 @@ use crate::catalog::{Arranged, Retain, kind_name};
 use crate::cluster::Peek;
 use crate::direct::{Base, Direct, constant, evaluate_stages, rows_or_error};
 use crate::error::Error;
-use crate::finish::{Wanted, finish};
+use crate::finish::{WantedRows, finish};
 use crate::transaction::as_of_after_writes;
 
 impl Session {
@@ -42,7 +42,7 @@ impl Session {
         let batches = self.collect_as_of(&planned.plan, past.as_ref())?;
         let schema = visible_schema(&planned);
         let wanted =
-            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+            WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let mut rows = Rows::new(schema.clone(), finish(&schema, &batches, &wanted)?);
         rows.notices = notices;
         self.count_results(rows)

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use anabranch_flow::sink::WhenFull;
-use anabranch_sql::statement::Scope;
+use anabranch_sql::statement::SettingScope;
 use anabranch_store::Durability;
 
 use super::durable::RETAIN_HISTORY;
@@ -76,7 +76,7 @@ impl Session {
             "subscribe_buffer" => self.client.subscribe_buffer.bytes_max = parse_bytes(&name, value)?,
             "subscribe_overflow" => self.client.subscribe_buffer.when_full = parse_overflow(&name, value)?,
             "batch_rows_max" => self.settings.batch_rows_max = parse_count(&name, value)?,
-            _ => drop(self.set_variable(&name, Some(value), Scope::Session)?),
+            _ => drop(self.set_variable(&name, Some(value), SettingScope::Session)?),
         }
         Ok(())
     }
@@ -91,11 +91,16 @@ impl Session {
 
     /// `SET`: of the client for `wait_for_sources`, `durability`, `recursion_limit`,
     /// `subscribe_..` and PostgreSQL's parameters, of the database for the others.
-    pub(super) fn set_setting(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
+    pub(super) fn set_setting(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        scope: SettingScope,
+    ) -> Result<Outcome, Error> {
         if is_variable(name) {
             return self.set_variable(name, value, scope);
         }
-        if scope == Scope::Transaction {
+        if scope == SettingScope::Transaction {
             self.check_local(name)?;
             if self.client.transaction.is_none() {
                 return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
@@ -126,7 +131,7 @@ impl Session {
     /// `RESET`; ALL are those of the client.
     pub(super) fn reset(&mut self, name: Option<&str>) -> Result<Outcome, Error> {
         match name {
-            Some(name) => drop(self.set_setting(name, None, Scope::Session)?),
+            Some(name) => drop(self.set_setting(name, None, SettingScope::Session)?),
             None => {
                 self.reset_variables();
                 self.client.wait_for_sources = true;

@@ -20,7 +20,7 @@ use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;
 
 /// A column of an answer.
-pub(super) enum Column {
+pub(super) enum ShowColumn {
     Text(Vec<Option<String>>),
     Number(Vec<Option<i64>>),
 }
@@ -71,8 +71,8 @@ impl Session {
             ("column", texts(fields.iter().map(|field| field.name().clone()))),
             ("type", texts(fields.iter().map(|field| column_type_name(field)))),
             ("null", texts(fields.iter().map(|field| yes_no(field.is_nullable())))),
-            ("key", Column::Text((0..fields.len()).map(key).collect())),
-            ("default", Column::Text((0..fields.len()).map(default).collect())),
+            ("key", ShowColumn::Text((0..fields.len()).map(key).collect())),
+            ("default", ShowColumn::Text((0..fields.len()).map(default).collect())),
         ])
     }
 
@@ -82,7 +82,7 @@ impl Session {
         rows(vec![
             ("name", texts(tables.iter().map(|table| table.name.clone()))),
             ("columns", texts(tables.iter().map(|table| all_columns(table)))),
-            ("primary_key", Column::Text(tables.iter().map(key).collect())),
+            ("primary_key", ShowColumn::Text(tables.iter().map(key).collect())),
         ])
     }
 
@@ -102,12 +102,12 @@ impl Session {
         };
         rows(vec![
             ("name", texts(statuses.iter().map(|status| status.name.clone()))),
-            ("connector", Column::Text(statuses.iter().map(connector).collect())),
+            ("connector", ShowColumn::Text(statuses.iter().map(connector).collect())),
             ("state", texts(statuses.iter().map(|status| state_name(&status.state).to_string()))),
             ("rows", numbers(statuses.iter().map(|status| status.rows as i64))),
             ("skipped", numbers(statuses.iter().map(|status| status.progress.skipped as i64))),
-            ("read", Column::Text(statuses.iter().map(share).collect())),
-            ("error", Column::Text(statuses.iter().map(error).collect())),
+            ("read", ShowColumn::Text(statuses.iter().map(share).collect())),
+            ("error", ShowColumn::Text(statuses.iter().map(error).collect())),
         ])
     }
 
@@ -121,7 +121,7 @@ impl Session {
         rows(vec![
             ("name", texts(timed.iter().map(|(object, _)| object.name.clone()))),
             ("column", texts(timed.iter().map(|(_, watermark)| watermark.declared.column.clone()))),
-            ("watermark", Column::Text(timed.iter().map(current).collect())),
+            ("watermark", ShowColumn::Text(timed.iter().map(current).collect())),
             ("late_rows", numbers(timed.iter().map(|(_, watermark)| watermark.late as i64))),
         ])
     }
@@ -145,7 +145,7 @@ impl Session {
         rows(vec![
             ("name", texts(indexes.iter().map(|index| index.name.clone()))),
             ("relation", texts(indexes.iter().map(|index| index.relation.clone()))),
-            ("columns", Column::Text(indexes.iter().map(columns).collect())),
+            ("columns", ShowColumn::Text(indexes.iter().map(columns).collect())),
         ])
     }
 
@@ -159,9 +159,9 @@ impl Session {
         };
         let named: Vec<Option<(String, String, String)>> = stats.iter().map(name).collect();
         rows(vec![
-            ("relation", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.0.clone())).collect())),
-            ("key", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.1.clone())).collect())),
-            ("owners", Column::Text(named.iter().map(|named| named.as_ref().map(|n| n.2.clone())).collect())),
+            ("relation", ShowColumn::Text(named.iter().map(|named| named.as_ref().map(|n| n.0.clone())).collect())),
+            ("key", ShowColumn::Text(named.iter().map(|named| named.as_ref().map(|n| n.1.clone())).collect())),
+            ("owners", ShowColumn::Text(named.iter().map(|named| named.as_ref().map(|n| n.2.clone())).collect())),
             ("rows", numbers(stats.iter().map(|stats| stats.rows as i64))),
             ("bytes", numbers(stats.iter().map(|stats| stats.bytes as i64))),
             ("runs", numbers(stats.iter().map(|stats| stats.runs as i64))),
@@ -256,15 +256,15 @@ pub(super) fn text_rows(name: &str, lines: impl IntoIterator<Item = String>) -> 
     rows(vec![(name, texts(lines))])
 }
 
-pub(super) fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
+pub(super) fn rows(columns: Vec<(&str, ShowColumn)>) -> Result<Rows, Error> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for (name, column) in columns {
         let (data_type, array): (DataType, ArrayRef) = match column {
-            Column::Text(values) => {
+            ShowColumn::Text(values) => {
                 (DataType::Utf8View, Arc::new(values.iter().map(Option::as_deref).collect::<StringViewArray>()))
             }
-            Column::Number(values) => (DataType::Int64, Arc::new(Int64Array::from(values))),
+            ShowColumn::Number(values) => (DataType::Int64, Arc::new(Int64Array::from(values))),
         };
         fields.push(Field::new(name, data_type, true));
         arrays.push(array);
@@ -274,22 +274,22 @@ pub(super) fn rows(columns: Vec<(&str, Column)>) -> Result<Rows, Error> {
     Ok(Rows::new(schema, vec![batch]))
 }
 
-pub(super) fn texts(values: impl IntoIterator<Item = String>) -> Column {
-    Column::Text(values.into_iter().map(Some).collect())
+pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ShowColumn {
+    ShowColumn::Text(values.into_iter().map(Some).collect())
 }
 
-pub(super) fn numbers(values: impl IntoIterator<Item = i64>) -> Column {
-    Column::Number(values.into_iter().map(Some).collect())
+pub(super) fn numbers(values: impl IntoIterator<Item = i64>) -> ShowColumn {
+    ShowColumn::Number(values.into_iter().map(Some).collect())
 }
 
 /// Texts, some of which are NULL.
-pub(super) fn optional_texts(values: impl IntoIterator<Item = Option<String>>) -> Column {
-    Column::Text(values.into_iter().collect())
+pub(super) fn optional_texts(values: impl IntoIterator<Item = Option<String>>) -> ShowColumn {
+    ShowColumn::Text(values.into_iter().collect())
 }
 
 /// Numbers, some of which are NULL.
-pub(super) fn optional_numbers(values: impl IntoIterator<Item = Option<i64>>) -> Column {
-    Column::Number(values.into_iter().collect())
+pub(super) fn optional_numbers(values: impl IntoIterator<Item = Option<i64>>) -> ShowColumn {
+    ShowColumn::Number(values.into_iter().collect())
 }
 
 fn all_columns(object: &Object) -> String {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_plan::Plan;
-use anabranch_plan::bounds::{self, Bound, Promised, State};
+use anabranch_plan::bounds::{self, Bound, LeavingState, Promised};
 
 use crate::cluster::{Read, Reading, leaving};
 
@@ -19,9 +19,9 @@ pub(super) fn state_remark(plan: &Plan, reads: &BTreeMap<String, Read>) -> Optio
         }
     };
     let leaving = match bounds::state(plan, &promised) {
-        State::Nothing => return None,
-        State::Waiting(below) => return Some(format!("state bounded by the {}", watermarks(&[below]))),
-        State::OfInputs(_) => leaving(plan, &promised),
+        LeavingState::Nothing => return None,
+        LeavingState::Waiting(below) => return Some(format!("state bounded by the {}", watermarks(&[below]))),
+        LeavingState::OfInputs(_) => leaving(plan, &promised),
     };
     let of_plan = plan.relations();
     let mut promises = of_plan.iter().filter_map(|name| Some((name, promised.promises(name)?)));

@@ -30,7 +30,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
 use super::envelope::Envelope;
-use super::outcome::{Changes, SourceState, Step, Subscription};
+use super::outcome::{Changes, SourceState, StepStatus, Subscription};
 use super::state::Session;
 use super::state::subscriptions::{Buffer, Live};
 use crate::error::{Error, ErrorKind};
@@ -154,8 +154,8 @@ impl Session {
     /// One turn, then what the subscription's dataflow gave.
     fn take_changes(&mut self, subscription: &Subscription, deadline: Instant) -> Result<(), Error> {
         let nap = match self.turn()? {
-            Step::Working => Duration::ZERO,
-            Step::Idle { retry_after } => retry_after.unwrap_or(NAP_MAX).min(NAP_MAX),
+            StepStatus::Working => Duration::ZERO,
+            StepStatus::Idle { retry_after } => retry_after.unwrap_or(NAP_MAX).min(NAP_MAX),
         };
         let nap = nap.min(deadline.saturating_duration_since(Instant::now()));
         let dataflow = self.live(subscription)?.dataflow;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{Access, CopyEnd, CreateView, Emit, ObjectKind, Statement, TransactionStatement};
+use anabranch_sql::statement::{Access, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement};
 
 use super::outcome::Outcome;
 use super::state::Session;
@@ -327,7 +327,7 @@ impl Session {
                 && !self.catalog.inputs_behind([&object.name]).is_disjoint(&written)
                 && matches!(
                     anabranch_sql::parse(&object.definition)?.first().map(|parsed| &parsed.statement),
-                    Some(Statement::CreateView(CreateView { emit: Emit::OnWindowClose, .. }))
+                    Some(Statement::CreateView(CreateView { emit: EmitClause::OnWindowClose, .. }))
                 );
             if waits {
                 return Err(waits_for_watermark());

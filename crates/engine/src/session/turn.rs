@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 
 use super::commit::target;
 use super::durable::SOURCE;
-use super::outcome::{SourceState, SourceStatus, Step};
+use super::outcome::{SourceState, SourceStatus, StepStatus};
 use super::sealed::SealedFact;
 use super::state::Session;
 use super::state::progress::Progress;
@@ -36,30 +36,30 @@ impl Session {
     /// # Errors
     /// `Cancelled` when interrupted while waiting for workers. A failing source is not an error
     /// here: see [`sources`](Self::sources).
-    pub fn step(&mut self) -> Result<Step, Error> {
+    pub fn step(&mut self) -> Result<StepStatus, Error> {
         self.forget_interrupt();
         self.turn()
     }
 
     /// One turn of a statement that takes several; an interrupt of the statement stays.
-    pub(super) fn turn(&mut self) -> Result<Step, Error> {
+    pub(super) fn turn(&mut self) -> Result<StepStatus, Error> {
         self.cluster.take_down_failed();
         self.commit_pending()?;
         if self.run_workers() {
-            return Ok(Step::Working);
+            return Ok(StepStatus::Working);
         }
         self.keep_workers_near()?;
         if self.holds_sources() {
-            return Ok(Step::Idle { retry_after: Some(HOLD_PAUSE) });
+            return Ok(StepStatus::Idle { retry_after: Some(HOLD_PAUSE) });
         }
         let now = self.options.clock.now_micros();
         let mut retry_at: Option<i64> = self.tick_when_due(now)?;
         let mut worked = false;
         for name in self.pump.running() {
             match self.read_source(&name, now) {
-                Turn::Read => worked = true,
-                Turn::Ended => worked = true,
-                Turn::Later(at) => retry_at = Some(retry_at.map_or(at, |other| other.min(at))),
+                SessionTurn::Read => worked = true,
+                SessionTurn::Ended => worked = true,
+                SessionTurn::Later(at) => retry_at = Some(retry_at.map_or(at, |other| other.min(at))),
             }
         }
         if worked {
@@ -71,11 +71,11 @@ impl Session {
             self.publish_progress();
             committed?;
             self.flush();
-            return Ok(Step::Working);
+            return Ok(StepStatus::Working);
         }
         retry_at = [retry_at, self.compact_when_quiet(now)].into_iter().flatten().min();
         let retry_after = retry_at.map(|at| Duration::from_micros(u64::try_from(at - now).unwrap_or(0)));
-        Ok(Step::Idle { retry_after })
+        Ok(StepStatus::Idle { retry_after })
     }
 
     /// Lets arrangements forget, unless connections commit all the time: then that is done every
@@ -127,7 +127,7 @@ impl Session {
             if self.hands_over() {
                 return Err(self.try_again());
             }
-            if let Step::Idle { retry_after } = self.turn()? {
+            if let StepStatus::Idle { retry_after } = self.turn()? {
                 std::thread::sleep(retry_after.unwrap_or(NAP_MAX).min(NAP_MAX));
             }
         }
@@ -139,26 +139,26 @@ impl Session {
         (0..WORKER_RUNS_MAX).all(|_| self.cluster.step())
     }
 
-    fn read_source(&mut self, name: &str, now: i64) -> Turn {
+    fn read_source(&mut self, name: &str, now: i64) -> SessionTurn {
         let rows_max = self.settings.batch_rows_max;
-        let Some(source) = self.pump.get_mut(name) else { return Turn::Ended };
+        let Some(source) = self.pump.get_mut(name) else { return SessionTurn::Ended };
         let pumped = match source.poll(rows_max, now) {
             Ok(Pumping::Rows(batch)) => self.push_source_rows(name, &batch),
-            Ok(Pumping::Later(at)) => return Turn::Later(at),
+            Ok(Pumping::Later(at)) => return SessionTurn::Later(at),
             Ok(Pumping::Ended) => {
                 self.note_stand(name);
-                return Turn::Ended;
+                return SessionTurn::Ended;
             }
             Err(error) => Err(error),
         };
         match (pumped, self.pump.get_mut(name)) {
             (Err(error), Some(source)) => {
                 source.fail(&error);
-                Turn::Ended
+                SessionTurn::Ended
             }
             _ => {
                 self.note_stand(name);
-                Turn::Read
+                SessionTurn::Read
             }
         }
     }
@@ -186,7 +186,7 @@ impl Session {
     }
 }
 
-enum Turn {
+enum SessionTurn {
     Read,
     Ended,
     Later(i64),

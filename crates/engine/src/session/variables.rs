@@ -1,11 +1,11 @@
 //! SET, RESET and SHOW of PostgreSQL's run-time parameters.
 
-use anabranch_sql::statement::Scope;
+use anabranch_sql::statement::SettingScope;
 
 use super::outcome::Outcome;
 use super::settings::unknown_setting;
 use super::state::Session;
-use super::state::variables::{Takes, VARIABLES, Variable, find, taken};
+use super::state::variables::{Setting, SettingTakes, VARIABLES, find, taken};
 use crate::error::Error;
 
 impl Session {
@@ -13,15 +13,20 @@ impl Session {
     ///
     /// # Errors
     /// `Invalid` for a parameter that does not exist, or a value that it does not take.
-    pub(super) fn set_variable(&mut self, name: &str, value: Option<&str>, scope: Scope) -> Result<Outcome, Error> {
+    pub(super) fn set_variable(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        scope: SettingScope,
+    ) -> Result<Outcome, Error> {
         let Some(variable) = find(name) else { return Err(unknown_setting(name)) };
         let value = value.map(|value| taken(variable, value)).transpose()?;
-        if matches!(variable.takes, Takes::Nothing) {
+        if matches!(variable.takes, SettingTakes::Nothing) {
             return Err(
                 Error::invalid(format!("parameter \"{}\" cannot be changed", variable.name)).with_sqlstate("55P02")
             );
         }
-        if scope == Scope::Transaction && self.client.transaction.is_none() {
+        if scope == SettingScope::Transaction && self.client.transaction.is_none() {
             return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
         }
         self.client.variables.put(variable.name, value, scope);
@@ -38,7 +43,7 @@ impl Session {
 
     /// Name, value and meaning of the client's parameters.
     pub(super) fn variable_rows(&self) -> Vec<[String; 3]> {
-        let row = |variable: &Variable| {
+        let row = |variable: &Setting| {
             let value = self.variable(variable.name).unwrap_or_default();
             [variable.name.to_owned(), value, variable.meaning.to_owned()]
         };

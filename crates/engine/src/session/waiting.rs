@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use anabranch_batch::Time;
 
 use super::state::Session;
-use super::state::waits::{Answer, Attempt, Attempted, Manner, Wait, Waiting};
+use super::state::waits::{Attempt, Attempted, Manner, PendingAnswer, Wait, Waiting};
 use crate::cluster::{DataflowId, Peek, PeekResult, Waited};
 use crate::error::{Error, ErrorKind};
 
@@ -104,7 +104,7 @@ impl Session {
 
     /// Whether the answers of earlier attempts still hold.
     fn is_sound(&self, attempt: &Attempt) -> bool {
-        let is_current = |answer: &Answer| {
+        let is_current = |answer: &PendingAnswer| {
             let inputs = || self.catalog.inputs_behind(&answer.relations);
             let has_changed = |name: &String| {
                 self.catalog.find(name).is_none_or(|object| self.timeline.has_changed(object.id, answer.at))
@@ -120,7 +120,7 @@ impl Session {
         self.hand_over(Wait::Again)
     }
 
-    fn note_answer(&mut self, answer: Answer) {
+    fn note_answer(&mut self, answer: PendingAnswer) {
         self.waits.answers.truncate(self.waits.asked);
         self.waits.answers.push(answer);
         self.waits.asked += 1;
@@ -167,7 +167,7 @@ impl Session {
         };
         dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
         let result = result?;
-        self.note_answer(Answer { result: Some(result.clone()), relations, version, at });
+        self.note_answer(PendingAnswer { result: Some(result.clone()), relations, version, at });
         Ok(result)
     }
 
@@ -181,7 +181,7 @@ impl Session {
         match asked.wait(WAIT_INLINE) {
             Waited::Waiting(asked) => Err(self.hand_over(Wait::Reach(asked))),
             Waited::Answered(_) => {
-                self.note_answer(Answer { result: None, relations: vec![], version: 0, at: past });
+                self.note_answer(PendingAnswer { result: None, relations: vec![], version: 0, at: past });
                 Ok(())
             }
             // (Something has failed or was dropped meanwhile.)

@@ -21,7 +21,7 @@ use crate::cluster::Peek;
 use crate::coerce::{check_not_null, fit_lengths};
 use crate::direct::{evaluate_over, rows_or_error};
 use crate::error::Error;
-use crate::finish::{Wanted, finish};
+use crate::finish::{WantedRows, finish};
 
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
@@ -116,7 +116,10 @@ impl Session {
                 }
                 let schema = visible_schema(planned);
                 let rows = evaluate_over(&planned.plan, rows)?;
-                Some(Rows::new(schema.clone(), finish(&schema, &rows, &Wanted { order: &[], offset: 0, limit: None })?))
+                Some(Rows::new(
+                    schema.clone(),
+                    finish(&schema, &rows, &WantedRows { order: &[], offset: 0, limit: None })?,
+                ))
             }
             None => None,
         };
@@ -135,7 +138,7 @@ impl Session {
         let rows = self.collect(&planned.plan)?;
         let schema = visible_schema(planned);
         let wanted =
-            Wanted { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
+            WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         if wanted.limit.is_none() && wanted.offset == 0 {
             let visible: Vec<usize> = (0..schema.fields().len()).collect();
             return Ok(rows.into_iter().map(|batch| batch.project(&visible)).collect());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use anabranch_engine::{
-    Connector, Error, ErrorKind, Poll, ReadProgress, Session, SourceReader, SourceSpec, SourceState, Step,
+    Connector, Error, ErrorKind, Poll, ReadProgress, Session, SourceReader, SourceSpec, SourceState, StepStatus,
 };
 use arrow::datatypes::SchemaRef;
 
@@ -64,7 +64,7 @@ fn reading_begins_with_the_first_query_and_only_its_columns_are_read() {
         let tape = Tape::default();
         session.register_connector("tape", Arc::new(tape.clone()));
         run(session, "CREATE SOURCE s WITH (connector = 'tape')");
-        while session.step().unwrap() == Step::Working {}
+        while session.step().unwrap() == StepStatus::Working {}
         assert_eq!((session.sources()[0].rows, &session.sources()[0].state), (0, &SourceState::Unread));
         assert_eq!(ask(session, "SHOW SOURCES"), ["s tape unread 0 0 null null"]);
         run(session, "CREATE MATERIALIZED VIEW n AS SELECT v, count(*) AS n FROM s GROUP BY v");
@@ -157,7 +157,7 @@ fn a_source_that_keeps_nothing_waits_for_its_first_view() {
     with_workers(|session| {
         session.register_connector("tape", Arc::new(Tape::default()));
         run(session, "CREATE SOURCE s WITH (connector = 'tape', retain = 'none')");
-        while session.step().unwrap() == Step::Working {}
+        while session.step().unwrap() == StepStatus::Working {}
         session.wait().unwrap();
         run(session, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s");
         assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);

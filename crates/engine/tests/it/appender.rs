@@ -1,6 +1,6 @@
 //! Rows given value by value.
 
-use anabranch_engine::appender::{PORTION_ROWS, Value};
+use anabranch_engine::appender::{AppendedValue, PORTION_ROWS};
 use anabranch_engine::{Database, DatabaseOptions, ErrorKind};
 
 use crate::support::{ask, lines, run, with_workers};
@@ -16,23 +16,29 @@ fn values_of_all_types_are_appended() {
         let mut appender = session.appender("t").unwrap();
         appender
             .append_row([
-                Value::from(1i16),
-                Value::from(-2),
-                Value::from(3i64),
-                Value::from(0.5f32),
-                Value::from(4i64),
-                Value::from(true),
-                Value::Date(19_000),
-                Value::Timestamp(1_500_000),
-                Value::from("x y"),
-                Value::from("12.5"),
-                Value::from("abc"),
+                AppendedValue::from(1i16),
+                AppendedValue::from(-2),
+                AppendedValue::from(3i64),
+                AppendedValue::from(0.5f32),
+                AppendedValue::from(4i64),
+                AppendedValue::from(true),
+                AppendedValue::Date(19_000),
+                AppendedValue::Timestamp(1_500_000),
+                AppendedValue::from("x y"),
+                AppendedValue::from("12.5"),
+                AppendedValue::from("abc"),
             ])
             .unwrap();
-        appender.append_row([Value::Null, Value::Null, Value::from(4i64)].into_iter().chain([Value::Null; 8])).unwrap();
+        appender
+            .append_row(
+                [AppendedValue::Null, AppendedValue::Null, AppendedValue::from(4i64)]
+                    .into_iter()
+                    .chain([AppendedValue::Null; 8]),
+            )
+            .unwrap();
         // Texts are read as SQL reads them in quotes.
         let texts = ["5", "6", "7", "1.5", "2.5", "f", "2024-02-29", "2024-01-01 10:00", "", "-1", ""];
-        appender.append_row(texts.map(Value::from)).unwrap();
+        appender.append_row(texts.map(AppendedValue::from)).unwrap();
         assert_eq!(appender.finish().unwrap(), 3);
         assert_eq!(
             ask(session, "SELECT a, b, c, d, e, f, g, h, j, k FROM t WHERE i IS NOT NULL ORDER BY c"),
@@ -61,7 +67,7 @@ fn a_value_that_does_not_fit_leaves_the_row_as_it_was() {
         appender.end_row().unwrap();
         appender.append(2).unwrap();
         appender.cancel_row();
-        appender.append_row([Value::from(3), Value::from("c")]).unwrap();
+        appender.append_row([AppendedValue::from(3), AppendedValue::from("c")]).unwrap();
         assert_eq!(appender.finish().unwrap(), 2);
         assert_eq!(ask(session, "SELECT * FROM t ORDER BY k"), ["1 a", "3 c"]);
     });
@@ -74,12 +80,12 @@ fn a_portion_is_one_commit_or_nothing() {
         run(session, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t");
         let mut appender = session.appender("t").unwrap();
         for k in 0..PORTION_ROWS as i64 + 5 {
-            appender.append_row([Value::from(k), Value::from("v")]).unwrap();
+            appender.append_row([AppendedValue::from(k), AppendedValue::from("v")]).unwrap();
         }
         // A key that is there already, in the portion that follows the full one.
-        appender.append_row([Value::from(7i64), Value::from("again")]).unwrap();
+        appender.append_row([AppendedValue::from(7i64), AppendedValue::from("again")]).unwrap();
         assert!(appender.flush().unwrap_err().message.contains("duplicate key"));
-        appender.append_row([Value::from(-1i64), Value::Null]).unwrap();
+        appender.append_row([AppendedValue::from(-1i64), AppendedValue::Null]).unwrap();
         assert_eq!(appender.flush().unwrap_err().kind, ErrorKind::Data);
         drop(appender);
         assert_eq!(ask(session, "SELECT * FROM n"), [PORTION_ROWS.to_string()]);
@@ -93,7 +99,7 @@ fn connections_append_too() {
     connection.execute("CREATE TABLE t (k int)").unwrap();
     assert!(connection.appender("u").err().unwrap().message.contains("\"u\" does not exist"));
     let mut appender = connection.appender("t").unwrap();
-    (0..10).for_each(|k| appender.append_row([Value::from(k)]).unwrap());
+    (0..10).for_each(|k| appender.append_row([AppendedValue::from(k)]).unwrap());
     assert_eq!(appender.finish().unwrap(), 10);
     assert_eq!(lines(&connection.query("SELECT sum(k) FROM t").unwrap()), ["45"]);
 }

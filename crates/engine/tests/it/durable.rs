@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anabranch_engine::store::{Disk, DiskFile, Faults, SimulatedDisk, StoreOptions, Threads};
 use anabranch_engine::{
-    Connector, Database, DatabaseOptions, Error, Options, Poll, ReadProgress, Session, SourceReader, SourceSpec, Step,
+    Connector, Database, DatabaseOptions, Error, Options, Poll, ReadProgress, Session, SourceReader, SourceSpec,
+    StepStatus,
 };
 use arrow::datatypes::SchemaRef;
 
@@ -466,7 +467,7 @@ fn an_idle_session_over_a_folder_takes_no_turns() {
     let disk = SimulatedDisk::new();
     let mut session = open(&disk);
     run(&mut session, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)");
-    while session.step().unwrap() == Step::Working {}
+    while session.step().unwrap() == StepStatus::Working {}
     let before = disk.n_operations();
     for _ in 0..10 {
         session.step().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_engine::frame::{Emit, Event, FOREVER, Frame, How, col, count, floor_div, lit, sum, window_end};
+use anabranch_engine::frame::{EmitWhen, Event, FOREVER, Frame, How, col, count, floor_div, lit, sum, window_end};
 use anabranch_engine::{Changes, ErrorKind, Outcome, Session};
 
 use super::support::{ask, fail, lines, run, session, with_workers};
@@ -111,7 +111,7 @@ fn contents_by_commits_are_those_of_the_table() {
 fn a_view_does_not_depend_on_the_cut_into_commits() {
     let rows: Vec<(i64, i64)> = (0..60).map(|i| (i * 37 % 5 + i, i * 31 % 11)).collect();
     let frame_of = |frame: Frame| {
-        let windows = frame.hopping(20, 10, 0).emit(Emit::Early);
+        let windows = frame.hopping(20, 10, 0).emit(EmitWhen::Early);
         windows.group_by([floor_div(col("x"), lit(4)).alias("part")]).agg([sum(col("x")).alias("s")])
     };
     let mut alone = session(0);

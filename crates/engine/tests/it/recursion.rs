@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::frame::{Rows, UserAggregate};
+use anabranch_engine::frame::{GroupRows, UserAggregate};
 use anabranch_engine::functions::Function;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
@@ -160,7 +160,7 @@ impl UserAggregate for Nearest {
         None
     }
 
-    fn accumulate(&self, states: &mut [Option<i64>], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Option<i64>], rows: &GroupRows<'_>) -> Result<(), String> {
         let values = rows.column(0).as_primitive::<Int64Type>();
         for (state, row) in rows.iter().filter(|(_, row)| values.is_valid(*row)) {
             let value = values.value(row);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_engine::{Error, ErrorKind, ManualClock, Options, Poll, Session, SourceState, Step};
+use anabranch_engine::{Error, ErrorKind, ManualClock, Options, Poll, Session, SourceState, StepStatus};
 
 use crate::support::{Scripted, Silent, ask, fail, pairs, run, with_workers};
 
@@ -72,11 +72,11 @@ fn a_rate_is_kept_by_the_clock() {
     let polls = (0..5).map(|i| Ok(Poll::Rows(pairs(&[(i, "a")])))).collect();
     session.register_connector("test", Arc::new(Scripted::new(polls)));
     run(&mut session, "CREATE SOURCE s WITH (connector = 'test', rate = '10')");
-    while session.step().unwrap() == Step::Working {}
-    assert_eq!(session.step().unwrap(), Step::Idle { retry_after: Some(Duration::from_millis(100)) });
+    while session.step().unwrap() == StepStatus::Working {}
+    assert_eq!(session.step().unwrap(), StepStatus::Idle { retry_after: Some(Duration::from_millis(100)) });
     assert_eq!(ask(&mut session, "SELECT count(*) FROM s"), ["0"]);
     clock.set(1_250_000);
-    while session.step().unwrap() == Step::Working {}
+    while session.step().unwrap() == StepStatus::Working {}
     assert_eq!(ask(&mut session, "SELECT count(*) FROM s"), ["2"]);
 }
 

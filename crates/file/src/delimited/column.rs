@@ -21,8 +21,8 @@ use arrow::{
 };
 
 use super::{
-    split::{Cell, Form},
-    values::{self, Zone},
+    split::{SplitCell, SplitForm},
+    values::{self, FileZone},
 };
 
 /// A rectangle of cells in a block.
@@ -30,7 +30,7 @@ pub(crate) struct Cells<'a> {
     bytes: &'a [u8],
     /// The block as text, when all of it is UTF-8.
     text: Option<&'a str>,
-    cells: &'a [Cell],
+    cells: &'a [SplitCell],
     /// For each row, the position of its first cell.
     firsts: &'a [u32],
     quote: u8,
@@ -50,12 +50,12 @@ pub(crate) fn is_readable(data_type: &DataType) -> bool {
 }
 
 /// The text of a cell without its quoting; `None` if it is broken.
-pub(crate) fn content<'a>(bytes: &'a [u8], cell: Cell, quote: u8) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn content<'a>(bytes: &'a [u8], cell: SplitCell, quote: u8) -> Option<Cow<'a, [u8]>> {
     let raw = &bytes[cell.start as usize..cell.end as usize];
     match cell.form {
-        Form::Plain | Form::Quoted => Some(Cow::Borrowed(raw)),
-        Form::Escaped => Some(Cow::Owned(unescape(raw, quote))),
-        Form::Broken => None,
+        SplitForm::Plain | SplitForm::Quoted => Some(Cow::Borrowed(raw)),
+        SplitForm::Escaped => Some(Cow::Owned(unescape(raw, quote))),
+        SplitForm::Broken => None,
     }
 }
 
@@ -74,7 +74,7 @@ fn unescape(raw: &[u8], quote: u8) -> Vec<u8> {
 impl<'a> Cells<'a> {
     pub(crate) fn new(
         bytes: &'a [u8],
-        cells: &'a [Cell],
+        cells: &'a [SplitCell],
         firsts: &'a [u32],
         quote: Option<u8>,
         null: &'a str,
@@ -86,7 +86,7 @@ impl<'a> Cells<'a> {
     /// The values at cell position `at` of every row, as `field`'s type; `column` names the column
     /// in `bad`.
     pub(crate) fn read(&self, field: &Field, at: usize, column: u32, bad: &mut Vec<Bad>) -> ArrayRef {
-        let reader = Reader { cells: self, at, column, nullable: field.is_nullable() };
+        let reader = ColumnReader { cells: self, at, column, nullable: field.is_nullable() };
         let data_type = field.data_type();
         match data_type {
             DataType::Boolean => reader.booleans(bad),
@@ -112,7 +112,7 @@ impl<'a> Cells<'a> {
                 reader.primitives::<Time64MicrosecondType>(data_type, bad, values::time)
             }
             DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-                let zone = if zone.is_some() { Zone::Apply } else { Zone::Ignore };
+                let zone = if zone.is_some() { FileZone::Apply } else { FileZone::Ignore };
                 reader.primitives::<TimestampMicrosecondType>(data_type, bad, |text| values::timestamp(text, zone))
             }
             DataType::Utf8View => {
@@ -129,14 +129,14 @@ impl<'a> Cells<'a> {
 }
 
 /// One column of a rectangle.
-struct Reader<'a> {
+struct ColumnReader<'a> {
     cells: &'a Cells<'a>,
     at: usize,
     column: u32,
     nullable: bool,
 }
 
-impl Reader<'_> {
+impl ColumnReader<'_> {
     /// Calls `value` for each row in order with its text, or `None` for NULL. `value` says whether
     /// it could be read. A row that could not gets `value(None)` too, so that exactly one entry a
     /// row is appended.
@@ -146,10 +146,10 @@ impl Reader<'_> {
             let cell = cells[first as usize + self.at];
             let raw = &bytes[cell.start as usize..cell.end as usize];
             let read = match cell.form {
-                Form::Plain if raw == null => self.nullable && value(None),
-                Form::Plain | Form::Quoted => value(Some(raw)),
-                Form::Escaped => value(Some(&unescape(raw, quote))),
-                Form::Broken => false,
+                SplitForm::Plain if raw == null => self.nullable && value(None),
+                SplitForm::Plain | SplitForm::Quoted => value(Some(raw)),
+                SplitForm::Escaped => value(Some(&unescape(raw, quote))),
+                SplitForm::Broken => false,
             };
             if !read {
                 value(None);
@@ -250,14 +250,14 @@ impl Reader<'_> {
             let cell = cells[first as usize + self.at];
             let raw = &text[cell.start as usize..cell.end as usize];
             match cell.form {
-                Form::Plain if raw.as_bytes() == null && self.nullable => out.append_null(),
-                Form::Plain if raw.as_bytes() != null => out.append_value(raw),
-                Form::Quoted => out.append_value(raw),
-                Form::Escaped => {
+                SplitForm::Plain if raw.as_bytes() == null && self.nullable => out.append_null(),
+                SplitForm::Plain if raw.as_bytes() != null => out.append_value(raw),
+                SplitForm::Quoted => out.append_value(raw),
+                SplitForm::Escaped => {
                     let quote = (self.cells.quote as char).to_string();
                     out.append_value(raw.replace(&quote.repeat(2), &quote));
                 }
-                Form::Plain | Form::Broken => {
+                SplitForm::Plain | SplitForm::Broken => {
                     out.append_null();
                     bad.push(Bad { row: row as u32, column: self.column });
                 }

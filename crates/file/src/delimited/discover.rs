@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 
 use super::{
     column::content,
-    split::{Cell, Form, Records},
-    values::{self, Zone},
+    split::{Records, SplitCell, SplitForm},
+    values::{self, FileZone},
 };
 
 /// Records looked at.
@@ -53,8 +53,8 @@ impl Guess {
         self.integer = self.integer && self.float;
         self.date = self.date && text.len() == 10 && values::date(text).is_some();
         if self.timestamp {
-            self.timestamp = values::timestamp(text, Zone::Apply).is_some();
-            self.zoned |= values::timestamp(text, Zone::Apply) != values::timestamp(text, Zone::Ignore)
+            self.timestamp = values::timestamp(text, FileZone::Apply).is_some();
+            self.zoned |= values::timestamp(text, FileZone::Apply) != values::timestamp(text, FileZone::Ignore)
                 || text.ends_with(b"Z")
                 || text.ends_with(b"+00")
                 || text.ends_with(b"+00:00");
@@ -112,7 +112,7 @@ pub(crate) fn columns(
         }
         for (guess, &cell) in guesses.iter_mut().zip(cells) {
             let raw = &bytes[cell.start as usize..cell.end as usize];
-            if cell.form == Form::Plain && raw == null.as_bytes() {
+            if cell.form == SplitForm::Plain && raw == null.as_bytes() {
                 continue;
             }
             if let Some(text) = content(bytes, cell, quote) {
@@ -125,7 +125,7 @@ pub(crate) fn columns(
 }
 
 /// The names a header record gives: lower case, trimmed, made distinct.
-pub(crate) fn header_names(bytes: &[u8], cells: &[Cell], quote: u8) -> Vec<String> {
+pub(crate) fn header_names(bytes: &[u8], cells: &[SplitCell], quote: u8) -> Vec<String> {
     let names = cells.iter().map(|&cell| {
         let text = content(bytes, cell, quote).unwrap_or_default();
         String::from_utf8_lossy(text.trim_ascii()).to_lowercase()

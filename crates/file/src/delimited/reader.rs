@@ -16,19 +16,19 @@ use arrow::{
 use super::{
     column::{Bad, Cells, content, is_readable},
     discover,
-    split::{Dialect, Form, Records, Stop},
+    split::{Dialect, Records, SplitForm, Stop},
 };
 use crate::{
     faults::{Faults, invalid, malformed},
     names::{column_type, quoted, type_name},
-    options::{Format, Options, unpacked_ending},
+    options::{FileFormat, FileOptions, unpacked_ending},
     position::{Position, without_given},
-    window::{RECORD_BYTES_MAX, Window, count_lines},
+    window::{FileWindow, RECORD_BYTES_MAX, count_lines},
 };
 
 /// See the module.
 pub(crate) struct DelimitedReader {
-    window: Window,
+    window: FileWindow,
     schema: SchemaRef,
     dialect: Dialect,
     /// What the options say; `None`: look at each file.
@@ -52,14 +52,14 @@ impl DelimitedReader {
     /// Opens the first file, finds the columns if none are declared, and reads its header.
     pub(crate) fn open(
         files: Vec<PathBuf>,
-        format: Format,
+        format: FileFormat,
         columns: &[Field],
-        options: &Options,
+        options: &FileOptions,
         from: Option<Position>,
     ) -> Result<Self, Error> {
         let tabs = unpacked_ending(&files[0]).is_some_and(|ending| ending == "tsv");
         let dialect = match format {
-            Format::Tbl => Dialect {
+            FileFormat::Tbl => Dialect {
                 delimiter: options.delimiter.unwrap_or(b'|'),
                 quote: options.quote.unwrap_or(None),
                 trailing: true,
@@ -78,9 +78,9 @@ impl DelimitedReader {
             ))
             .with_hint("Declare it as text, or use format json or parquet."));
         }
-        let header = if format == Format::Tbl { Some(options.header.unwrap_or(false)) } else { options.header };
+        let header = if format == FileFormat::Tbl { Some(options.header.unwrap_or(false)) } else { options.header };
         let mut reader = DelimitedReader {
-            window: Window::new(&files)?,
+            window: FileWindow::new(&files)?,
             schema: Arc::new(Schema::new(columns.to_vec())),
             dialect,
             header,
@@ -277,12 +277,12 @@ impl DelimitedReader {
         let field = self.schema.field(bad.column as usize);
         let cell = cells[self.positions[bad.column as usize]];
         let name = field.name();
-        if cell.form == Form::Broken {
+        if cell.form == SplitForm::Broken {
             let raw = String::from_utf8_lossy(&bytes[cell.start as usize..cell.end as usize]);
             return format!("{place}, column \"{name}\": text after the closing quote in {}", quoted(&raw));
         }
         let text = content(bytes, cell, self.quote()).unwrap_or_default();
-        if cell.form == Form::Plain && text.as_ref() == self.null.as_bytes() {
+        if cell.form == SplitForm::Plain && text.as_ref() == self.null.as_bytes() {
             return format!("{place}, column \"{name}\": NULL, where the column is NOT NULL");
         }
         match std::str::from_utf8(&text) {

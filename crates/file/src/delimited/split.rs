@@ -15,15 +15,15 @@ pub(crate) struct Dialect {
 
 /// One value, as a range of the block without its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub(crate) struct SplitCell {
     pub start: u32,
     pub end: u32,
-    pub form: Form,
+    pub form: SplitForm,
 }
 
 /// How a cell is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum SplitForm {
     Plain,
     Quoted,
     /// Quoted, with doubled quotes inside.
@@ -35,7 +35,7 @@ pub(crate) enum Form {
 /// The records found in a block.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    pub cells: Vec<Cell>,
+    pub cells: Vec<SplitCell>,
     /// For each record: where its bytes start and its cells end.
     pub records: Vec<Record>,
 }
@@ -66,7 +66,7 @@ impl Records {
     }
 
     /// The cells of a record.
-    pub(crate) fn cells_of(&self, record: usize) -> &[Cell] {
+    pub(crate) fn cells_of(&self, record: usize) -> &[SplitCell] {
         &self.cells[self.first_cell(record)..self.records[record].cells_end as usize]
     }
 
@@ -116,7 +116,7 @@ impl Records {
                     None if at_end => bytes.len(),
                     None => return Err(Stop::Enough),
                 };
-                let cell = Cell { start: at as u32, end: end as u32, form: Form::Plain };
+                let cell = SplitCell { start: at as u32, end: end as u32, form: SplitForm::Plain };
                 at = end;
                 cell
             };
@@ -125,7 +125,7 @@ impl Records {
                 Some(&byte) if byte == delimiter => at += 1,
                 end => {
                     let last = self.cells.last_mut().expect("a cell was just pushed");
-                    if last.form == Form::Plain && last.end > last.start && bytes[last.end as usize - 1] == b'\r' {
+                    if last.form == SplitForm::Plain && last.end > last.start && bytes[last.end as usize - 1] == b'\r' {
                         last.end -= 1;
                     }
                     return Ok(if end.is_some() { at + 1 } else { at });
@@ -147,11 +147,11 @@ impl Records {
 
 /// A cell that starts with a quote at `open`, and the offset of the delimiter or line end behind
 /// it.
-fn quoted_cell(bytes: &[u8], open: usize, at_end: bool, dialect: Dialect) -> Result<(Cell, usize), Stop> {
+fn quoted_cell(bytes: &[u8], open: usize, at_end: bool, dialect: Dialect) -> Result<(SplitCell, usize), Stop> {
     let quote = dialect.quote.unwrap_or_default();
     let start = open + 1;
     let mut at = start;
-    let mut form = Form::Quoted;
+    let mut form = SplitForm::Quoted;
     let end = loop {
         match bytes[at..].iter().position(|&byte| byte == quote) {
             None => return Err(Stop::OpenQuote),
@@ -159,7 +159,7 @@ fn quoted_cell(bytes: &[u8], open: usize, at_end: bool, dialect: Dialect) -> Res
         }
         match bytes.get(at + 1) {
             Some(&next) if next == quote => {
-                form = Form::Escaped;
+                form = SplitForm::Escaped;
                 at += 2;
             }
             None if !at_end => return Err(Stop::Enough),
@@ -176,16 +176,16 @@ fn quoted_cell(bytes: &[u8], open: usize, at_end: bool, dialect: Dialect) -> Res
         Some(&byte) if byte == dialect.delimiter => {}
         Some(b'\r') if bytes.len() == at + 1 && !at_end => return Err(Stop::Enough),
         Some(_) => {
-            form = Form::Broken;
+            form = SplitForm::Broken;
             match bytes[at..].iter().position(|&byte| byte == dialect.delimiter || byte == b'\n') {
                 Some(length) => at += length,
                 None if at_end => at = bytes.len(),
                 None => return Err(Stop::Enough),
             }
-            return Ok((Cell { start: open as u32, end: at as u32, form }, at));
+            return Ok((SplitCell { start: open as u32, end: at as u32, form }, at));
         }
     }
-    Ok((Cell { start: start as u32, end: end as u32, form }, at))
+    Ok((SplitCell { start: start as u32, end: end as u32, form }, at))
 }
 
 /// Bytes of empty lines at the front.
@@ -238,7 +238,7 @@ mod tests {
     fn text_after_a_closing_quote_breaks_the_cell() {
         let mut records = Records::default();
         records.split(b"\"a\"b,1\n", true, 9, CSV);
-        assert_eq!(records.cells[0].form, Form::Broken);
+        assert_eq!(records.cells[0].form, SplitForm::Broken);
         assert_eq!(records.cells.len(), 2);
     }
 

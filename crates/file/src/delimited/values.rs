@@ -109,7 +109,7 @@ pub(crate) fn date(text: &[u8]) -> Option<i32> {
     match text.len() {
         10 => days(text),
         11.. => {
-            let micros = timestamp(text, Zone::Ignore)?;
+            let micros = timestamp(text, FileZone::Ignore)?;
             (micros.rem_euclid(DAY_MICROS) == 0).then_some((micros / DAY_MICROS) as i32)
         }
         _ => None,
@@ -120,7 +120,7 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Whether an offset such as `+02` at the end of a timestamp moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zone {
+pub(crate) enum FileZone {
     /// `timestamp`: the wall clock counts, an offset is read and ignored, as PostgreSQL does.
     Ignore,
     /// `timestamp with time zone`: to UTC; no offset means UTC.
@@ -128,7 +128,7 @@ pub(crate) enum Zone {
 }
 
 /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][zone]]` as microseconds since the epoch.
-pub(crate) fn timestamp(text: &[u8], zone: Zone) -> Option<i64> {
+pub(crate) fn timestamp(text: &[u8], zone: FileZone) -> Option<i64> {
     let text = text.trim_ascii();
     if text.len() < 10 {
         return None;
@@ -142,7 +142,7 @@ pub(crate) fn timestamp(text: &[u8], zone: Zone) -> Option<i64> {
     let (of_day, rest) = time_prefix(rest)?;
     let offset = offset_micros(rest.trim_ascii())?;
     let wall = midnight.checked_add(of_day)?;
-    if zone == Zone::Apply { wall.checked_sub(offset) } else { Some(wall) }
+    if zone == FileZone::Apply { wall.checked_sub(offset) } else { Some(wall) }
 }
 
 /// `HH:MM[:SS[.f]]` as microseconds since midnight.
@@ -292,17 +292,17 @@ mod tests {
     #[test]
     fn timestamps_know_fractions_and_zones() {
         let noon = 43_200_000_000;
-        assert_eq!(timestamp(b"1970-01-01T12:00:00", Zone::Ignore), Some(noon));
-        assert_eq!(timestamp(b"1970-01-01 12:00", Zone::Ignore), Some(noon));
-        assert_eq!(timestamp(b"1970-01-01 12:00:00.0000015", Zone::Ignore), Some(noon + 2));
-        assert_eq!(timestamp(b"1970-01-01 12:00:00+02", Zone::Apply), Some(noon - 7_200_000_000));
-        assert_eq!(timestamp(b"1970-01-01 12:00:00-05:30", Zone::Apply), Some(noon + 19_800_000_000));
-        assert_eq!(timestamp(b"1970-01-01T12:00:00Z", Zone::Apply), Some(noon));
-        assert_eq!(timestamp(b"1970-01-01 12:00:00+02", Zone::Ignore), Some(noon));
+        assert_eq!(timestamp(b"1970-01-01T12:00:00", FileZone::Ignore), Some(noon));
+        assert_eq!(timestamp(b"1970-01-01 12:00", FileZone::Ignore), Some(noon));
+        assert_eq!(timestamp(b"1970-01-01 12:00:00.0000015", FileZone::Ignore), Some(noon + 2));
+        assert_eq!(timestamp(b"1970-01-01 12:00:00+02", FileZone::Apply), Some(noon - 7_200_000_000));
+        assert_eq!(timestamp(b"1970-01-01 12:00:00-05:30", FileZone::Apply), Some(noon + 19_800_000_000));
+        assert_eq!(timestamp(b"1970-01-01T12:00:00Z", FileZone::Apply), Some(noon));
+        assert_eq!(timestamp(b"1970-01-01 12:00:00+02", FileZone::Ignore), Some(noon));
         for bad in
             ["1970-01-01x12:00", "1970-01-01 25:00", "1970-01-01 12:00:61", "1970-01-01 12:00:00.", "1970-01-01 12"]
         {
-            assert_eq!(timestamp(bad.as_bytes(), Zone::Ignore), None, "{bad}");
+            assert_eq!(timestamp(bad.as_bytes(), FileZone::Ignore), None, "{bad}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_engine::frame::{FOREVER, col, count_rows, sum};
-use anabranch_engine::{Options, Session, Step};
+use anabranch_engine::{Options, Session, StepStatus};
 use anabranch_file::FileConnector;
 use arrow::util::display::array_value_to_string;
 
@@ -64,7 +64,7 @@ fn a_frame_alone_reads_a_source() {
                 .frame()
                 .agg([count_rows().alias("n"), sum(col("dep_delay")).alias("late")]);
             session.create_view("all_flights", &all.alter_duration(FOREVER)).unwrap();
-            while session.step().unwrap() == Step::Working {}
+            while session.step().unwrap() == StepStatus::Working {}
             session.wait().unwrap();
             let found = ask(&mut session, "SELECT max(n) FROM all_flights");
             assert!(found[0][0].parse::<i64>().is_ok_and(|n| n > 336_000), "{retain} {begins_before}: {found:?}");

@@ -35,7 +35,7 @@ struct Book {
     /// Bytes that the dataflows hold which have not failed, and the most that they may.
     held: AtomicI64,
     limit: AtomicI64,
-    entries: Mutex<Vec<Weak<Entry>>>,
+    entries: Mutex<Vec<Weak<OperatorEntry>>>,
 }
 
 impl Default for Book {
@@ -66,10 +66,10 @@ impl Drop for Load {
 /// The account of one dataflow. Clones are the same. The default is of a dataflow outside of all
 /// accounts: its panics are its caller's.
 #[derive(Clone, Debug, Default)]
-pub struct Account(Arc<Entry>);
+pub struct Account(Arc<OperatorEntry>);
 
 #[derive(Debug, Default)]
-struct Entry {
+struct OperatorEntry {
     /// None outside of all accounts.
     book: Option<Accounts>,
     failure: OnceLock<Failure>,
@@ -115,7 +115,8 @@ impl Accounts {
 
     /// A new account, of a client if there is one.
     pub fn open_for(&self, holder: Holder, client: Option<u64>) -> Account {
-        let account = Account(Arc::new(Entry { book: Some(self.clone()), holder, client, ..Entry::default() }));
+        let account =
+            Account(Arc::new(OperatorEntry { book: Some(self.clone()), holder, client, ..OperatorEntry::default() }));
         let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
         // (Those that are gone are cleared away when as many have come.)
         if entries.len() == entries.capacity() {

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use crate::history::History;
 use crate::random::{Random, mix};
-use crate::row::{Kind, Row, Second};
+use crate::row::{Row, RowKind, Second};
 use road::{Left, Road};
 
 /// What is generated.
@@ -192,12 +192,12 @@ fn query(random: &mut Random, traffic: &Traffic, report: Row, number: u32, histo
     let [balances, expenditures, others] = traffic.query_mix;
     let lot = random.below((balances + expenditures + others).max(1));
     let kind = match lot {
-        lot if lot < balances => Kind::Balance,
-        lot if lot < balances + expenditures => Kind::Expenditure,
-        _ => Kind::TravelTime,
+        lot if lot < balances => RowKind::Balance,
+        lot if lot < balances + expenditures => RowKind::Expenditure,
+        _ => RowKind::TravelTime,
     };
     let (mut xway, mut day) = (report.xway, 0);
-    if kind == Kind::Expenditure {
+    if kind == RowKind::Expenditure {
         day = 1 + random.below(69) as u8;
         // Each vehicle has a past on one expressway; one query in ten asks for some other, one
         // vehicle and day in ten has no row.
@@ -210,6 +210,6 @@ fn query(random: &mut Random, traffic: &Traffic, report: Row, number: u32, histo
         }
         history.insert(report.vid, day % 69 + 1, known, (mix(toll) % 99) as u32);
     }
-    let xway = if kind == Kind::Balance { 0 } else { xway };
+    let xway = if kind == RowKind::Balance { 0 } else { xway };
     Row::query(report.time, kind, report.vid, number, xway, day)
 }

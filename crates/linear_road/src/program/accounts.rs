@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Int32Type};
 
 use super::columns::ANSWER;
 use super::hasher::Table;
-use crate::row::Kind;
+use crate::row::RowKind;
 
 /// Charges `(vid, second)` and queries `(vid, query)` in; answers out.
 pub struct Accounts;
@@ -83,7 +83,7 @@ impl Instance for Open {
         let same = |value: i32| Arc::new(Int32Array::from(vec![value; vids.len()])) as ArrayRef;
         let column = |values: Vec<i32>| Arc::new(Int32Array::from(values)) as ArrayRef;
         let columns = vec![
-            same(i32::from(Kind::Balance.number())),
+            same(i32::from(RowKind::Balance.number())),
             column(vids.to_vec()),
             column(numbers_of.to_vec()),
             column(first),

@@ -13,7 +13,7 @@ use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use datafusion_expr::{cast, when};
 
-use crate::answer::Answer;
+use crate::answer::TollAnswer;
 use crate::history::History;
 use crate::row::Row;
 
@@ -42,7 +42,7 @@ pub fn row_schema() -> Schema {
 }
 
 /// Of the source of history.
-pub fn history_schema() -> Schema {
+pub(crate) fn history_schema() -> Schema {
     schema(["vid", "day", "xway", "toll"])
 }
 
@@ -70,7 +70,7 @@ pub fn batch(time: u32, rows: &[Row]) -> Batch {
 }
 
 /// The historical table as rows in force from second 0 on.
-pub fn history_batch(history: &History) -> Batch {
+pub(crate) fn history_batch(history: &History) -> Batch {
     let rows = history.rows();
     let columns = vec![
         column(rows.iter().map(|row| row.0 as i32)),
@@ -85,7 +85,7 @@ pub fn history_batch(history: &History) -> Batch {
 ///
 /// # Errors
 /// `Internal` when a row is no answer.
-pub fn answers(batch: &Batch) -> Result<Vec<Answer>, Error> {
+pub fn answers(batch: &Batch) -> Result<Vec<TollAnswer>, Error> {
     let wrong = || Error::internal("the program gave a row that is no answer");
     let columns: Option<Vec<&[i32]>> =
         batch.columns().iter().map(|column| Some(column.as_primitive_opt::<Int32Type>()?.values().as_ref())).collect();
@@ -95,10 +95,12 @@ pub fn answers(batch: &Batch) -> Result<Vec<Answer>, Error> {
         let (time, vid, query) = (batch.times().get(row) as u32, at(1) as u32, at(2) as u32);
         let (first, second) = (at(3), at(4) as u32);
         match at(0) {
-            0 => Ok(Answer::Toll { vid, time, speed: first, toll: second }),
-            1 => Ok(Answer::Accident { time, vid, segment: first as u8, xway: at(5) as u16, direction: at(6) as u8 }),
-            2 => Ok(Answer::Balance { time, query, result_time: first as u32, balance: second }),
-            3 => Ok(Answer::Expenditure { time, query, balance: second }),
+            0 => Ok(TollAnswer::Toll { vid, time, speed: first, toll: second }),
+            1 => {
+                Ok(TollAnswer::Accident { time, vid, segment: first as u8, xway: at(5) as u16, direction: at(6) as u8 })
+            }
+            2 => Ok(TollAnswer::Balance { time, query, result_time: first as u32, balance: second }),
+            3 => Ok(TollAnswer::Expenditure { time, query, balance: second }),
             _ => Err(wrong()),
         }
     };

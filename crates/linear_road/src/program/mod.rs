@@ -15,8 +15,8 @@
 //! (The state of a vehicle on the road lies with its expressway.)
 //!
 //! Cost: what is local to an expressway never moves between shards. A crossing moves one row of two
-//! columns ([`Keep::ByVehicle`]), or a balance query moves to all expressways
-//! ([`Keep::ByExpressway`], SCSQ's plan). Source: Zeitler's thesis (Uppsala 2011), papers IV and V.
+//! columns ([`KeptRows::ByVehicle`]), or a balance query moves to all expressways
+//! ([`KeptRows::ByExpressway`], SCSQ's plan). Source: Zeitler's thesis (Uppsala 2011), papers IV and V.
 //!
 //! Reading order: [`columns`] (rows and answers as batches), `road` (one expressway), `accounts`.
 
@@ -30,7 +30,7 @@ use anabranch_engine::Error;
 use anabranch_engine::frame::{Frame, How, col, lit, max, sum};
 use anabranch_shards::{Branches, Layout, Move, Shards, SplitPlan};
 
-use crate::row::Kind;
+use crate::row::RowKind;
 use accounts::Accounts;
 use columns::{ANSWER, CHARGE, PART};
 use road::Roads;
@@ -39,11 +39,11 @@ use road::Roads;
 pub const ROWS: &str = "rows";
 
 /// The source of the historical table: see [`columns::history_batch`].
-pub const HISTORY: &str = "history";
+pub(crate) const HISTORY: &str = "history";
 
 /// Where the balances of vehicles are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum KeptRows {
     /// One account a vehicle, in the shard of its hash: charges move there.
     #[default]
     ByVehicle,
@@ -53,11 +53,11 @@ pub enum Keep {
 }
 
 /// The program for so many expressways.
-pub fn program(expressways: u32, keep: Keep, layout: Layout) -> Shards {
+pub fn program(expressways: u32, keep: KeptRows, layout: Layout) -> Shards {
     let rows = Shards::source(ROWS, columns::row_schema(), layout);
     let answers = match keep {
-        Keep::ByVehicle => by_vehicle(&rows, expressways),
-        Keep::ByExpressway => by_expressway(&rows, expressways),
+        KeptRows::ByVehicle => by_vehicle(&rows, expressways),
+        KeptRows::ByExpressway => by_expressway(&rows, expressways),
     };
     answers.union(&expenditures(&rows, layout))
 }
@@ -66,7 +66,7 @@ fn is(kind: i32) -> anabranch_engine::frame::Expr {
     col("kind").eq(lit(kind))
 }
 
-fn of_kind(kind: Kind) -> anabranch_engine::frame::Expr {
+fn of_kind(kind: RowKind) -> anabranch_engine::frame::Expr {
     is(i32::from(kind.number()))
 }
 
@@ -75,7 +75,7 @@ fn answer_columns(rows: Frame) -> Frame {
 }
 
 /// Expressways as branches, each with its own operator.
-fn roads(branches: &Branches, keep: Keep) -> Branches {
+fn roads(branches: &Branches, keep: KeptRows) -> Branches {
     match branches.column_names() {
         Ok(names) => branches.operator(Roads::new(&names, keep)),
         // (The error stays with the branches.)
@@ -84,22 +84,22 @@ fn roads(branches: &Branches, keep: Keep) -> Branches {
 }
 
 fn by_vehicle(rows: &Shards, expressways: u32) -> Shards {
-    let reports = rows.query(|rows| rows.filter(of_kind(Kind::Report)));
+    let reports = rows.query(|rows| rows.filter(of_kind(RowKind::Report)));
     let branches = reports.split(expressways, col("xway"), None, SplitPlan::Flat);
-    let given = roads(&branches, Keep::ByVehicle).merge();
+    let given = roads(&branches, KeptRows::ByVehicle).merge();
     let notifications = given.query(|rows| answer_columns(rows.filter(col("kind").lt(lit(CHARGE)))));
     let charges = given.query(|rows| rows.filter(is(CHARGE)).select([col("vid"), col("second")]));
-    let asked = rows.query(|rows| rows.filter(of_kind(Kind::Balance)).select([col("vid"), col("query")]));
+    let asked = rows.query(|rows| rows.filter(of_kind(RowKind::Balance)).select([col("vid"), col("query")]));
     let by_vid = |rows: &Shards| rows.rekey(["vid"]).redistribute(Move::FLAT);
     let balances = by_vid(&charges).operator_with(&by_vid(&asked), Accounts);
     notifications.union(&balances)
 }
 
 fn by_expressway(rows: &Shards, expressways: u32) -> Shards {
-    let wanted = rows.query(|rows| rows.filter(of_kind(Kind::Report).or(of_kind(Kind::Balance))));
-    let broadcast = Some(of_kind(Kind::Balance));
+    let wanted = rows.query(|rows| rows.filter(of_kind(RowKind::Report).or(of_kind(RowKind::Balance))));
+    let broadcast = Some(of_kind(RowKind::Balance));
     let branches = wanted.split(expressways, col("xway"), broadcast, SplitPlan::Flat);
-    let given = roads(&branches, Keep::ByExpressway);
+    let given = roads(&branches, KeptRows::ByExpressway);
     let notifications = given.merge().query(|rows| answer_columns(rows.filter(col("kind").lt(lit(CHARGE)))));
     // (The time of a query stands in `xway`: it is the result's time where no expressway knows the
     // vehicle.)
@@ -107,7 +107,7 @@ fn by_expressway(rows: &Shards, expressways: u32) -> Shards {
     let combine = [max(col("first")).alias("last"), sum(col("second")).alias("total")];
     let balances = parts.merge_by(["query", "vid", "xway"], combine).rekey([]).query(|rows| {
         rows.select([
-            lit(i32::from(Kind::Balance.number())).alias("kind"),
+            lit(i32::from(RowKind::Balance.number())).alias("kind"),
             col("vid"),
             col("query"),
             columns::whole(columns::either(col("last"), col("xway"))).alias("first"),
@@ -123,13 +123,13 @@ fn by_expressway(rows: &Shards, expressways: u32) -> Shards {
 fn expenditures(rows: &Shards, layout: Layout) -> Shards {
     let key = ["vid", "day", "xway"];
     let asked = ["vid", "day", "xway", "query"].map(col);
-    let asked = rows.query(|rows| rows.filter(of_kind(Kind::Expenditure)).select(asked));
+    let asked = rows.query(|rows| rows.filter(of_kind(RowKind::Expenditure)).select(asked));
     let history = Shards::source(HISTORY, columns::history_schema(), layout);
     let by_key = |rows: &Shards| rows.rekey(key).redistribute(Move::FLAT);
     let found = by_key(&asked).query_with(&by_key(&history), |asked, past| asked.join(&past, [], [], How::Inner));
     found.rekey([]).query(|rows| {
         rows.select([
-            lit(i32::from(Kind::Expenditure.number())).alias("kind"),
+            lit(i32::from(RowKind::Expenditure.number())).alias("kind"),
             col("vid"),
             col("query"),
             lit(0i32).alias("first"),
@@ -144,6 +144,6 @@ fn expenditures(rows: &Shards, layout: Layout) -> Shards {
 ///
 /// # Errors
 /// That of [`Shards::check`].
-pub fn check(expressways: u32, keep: Keep) -> Result<(), Error> {
+pub fn check(expressways: u32, keep: KeptRows) -> Result<(), Error> {
     program(expressways, keep, Layout::flat(2)).check()
 }

@@ -20,11 +20,11 @@ use anabranch_shards::split::BRANCH;
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 
-use super::Keep;
+use super::KeptRows;
 use super::accounts::Account;
 use super::columns::{ANSWER, CHARGE, PART, ROW};
 use super::hasher::Table;
-use crate::row::{EXIT, Kind};
+use crate::row::{EXIT, RowKind};
 use crate::rules::{GAP_SECONDS_MAX, STOPPED_REPORTS, ZONE_SEGMENTS, mean_of_means, minute, toll};
 
 /// Reports (and balance queries, where accounts are kept by expressway) in; notifications, charges
@@ -32,12 +32,12 @@ use crate::rules::{GAP_SECONDS_MAX, STOPPED_REPORTS, ZONE_SEGMENTS, mean_of_mean
 pub struct Roads {
     /// Places of the columns of a row; last that of the branch.
     places: Vec<Option<usize>>,
-    keep: Keep,
+    keep: KeptRows,
 }
 
 impl Roads {
     /// Over branches with these columns.
-    pub fn new(columns: &[String], keep: Keep) -> Roads {
+    pub fn new(columns: &[String], keep: KeptRows) -> Roads {
         let place = |name: &str| columns.iter().position(|column| column == name);
         Roads { places: ROW.into_iter().chain([BRANCH]).map(place).collect(), keep }
     }
@@ -69,7 +69,7 @@ impl UserOperator for Roads {
 /// The expressways of a shard.
 struct Driving {
     places: Vec<usize>,
-    keep: Keep,
+    keep: KeptRows,
     /// By branch; those of other shards stay empty.
     roads: Vec<Option<Box<Road>>>,
     out: Out,
@@ -125,7 +125,7 @@ impl Driving {
         let mut asked = Vec::new();
         for row in rows {
             let branch = branches[row];
-            if kinds[row] != i32::from(Kind::Report.number()) {
+            if kinds[row] != i32::from(RowKind::Report.number()) {
                 asked.push((branch, vids[row], queries[row]));
                 continue;
             }
@@ -159,7 +159,7 @@ impl Driving {
     }
 }
 
-fn road(roads: &mut Vec<Option<Box<Road>>>, branch: i64, keep: Keep) -> &mut Road {
+fn road(roads: &mut Vec<Option<Box<Road>>>, branch: i64, keep: KeptRows) -> &mut Road {
     let place = branch as usize;
     if roads.len() <= place {
         roads.resize_with(place + 1, || None);
@@ -231,14 +231,14 @@ struct Road {
 }
 
 impl Road {
-    fn new(keep: Keep) -> Road {
+    fn new(keep: KeptRows) -> Road {
         let empty = Segment { speed: -1, ..Segment::default() };
         Road {
             minute: 1,
             vehicles: Table::default(),
             segments: vec![empty; 200],
             stopped: Table::default(),
-            accounts: (keep == Keep::ByExpressway).then(Table::default),
+            accounts: (keep == KeptRows::ByExpressway).then(Table::default),
         }
     }
 

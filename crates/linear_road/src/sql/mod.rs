@@ -14,9 +14,9 @@ use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type};
 
-use crate::answer::Answer;
+use crate::answer::TollAnswer;
 use crate::history::History;
-use crate::row::{Kind, Row, Second};
+use crate::row::{Row, RowKind, Second};
 
 /// Tables and views.
 pub const VIEWS: &str = include_str!("views.sql");
@@ -43,20 +43,20 @@ pub fn create(session: &mut Session) -> Result<(), Error> {
 /// Those of the session.
 pub fn insert(session: &mut Session, seconds: &[Second]) -> Result<(), Error> {
     let rows: Vec<&Row> = seconds.iter().flat_map(|second| &second.rows).collect();
-    let of = |kind: Kind| rows.iter().copied().filter(move |row| row.kind == kind);
+    let of = |kind: RowKind| rows.iter().copied().filter(move |row| row.kind == kind);
     let report = |row: &Row| {
         let Row { time, vid, speed, xway, lane, direction, segment, position, .. } = *row;
         let (xway, speed, lane) = (i32::from(xway), i32::from(speed), i32::from(lane));
         [time as i32, vid as i32, speed, xway, lane, i32::from(direction), i32::from(segment), position as i32]
     };
     let names = ["time", "vid", "speed", "xway", "lane", "direction", "segment", "position"];
-    add(session, "reports", names, of(Kind::Report).map(report))?;
+    add(session, "reports", names, of(RowKind::Report).map(report))?;
     let query = |row: &Row| [row.time as i32, row.vid as i32, row.query as i32];
-    add(session, "balance_queries", ["time", "vid", "query"], of(Kind::Balance).map(query))?;
+    add(session, "balance_queries", ["time", "vid", "query"], of(RowKind::Balance).map(query))?;
     let query =
         |row: &Row| [row.time as i32, row.vid as i32, row.query as i32, i32::from(row.xway), i32::from(row.day)];
     let names = ["time", "vid", "query", "xway", "day"];
-    add(session, "expenditure_queries", names, of(Kind::Expenditure).map(query))
+    add(session, "expenditure_queries", names, of(RowKind::Expenditure).map(query))
 }
 
 /// Adds the historical table.
@@ -90,7 +90,7 @@ fn add<const N: usize>(
 ///
 /// # Errors
 /// Those of the queries.
-pub fn answers(session: &mut Session) -> Result<Vec<Answer>, Error> {
+pub fn answers(session: &mut Session) -> Result<Vec<TollAnswer>, Error> {
     let mut answers = Vec::new();
     for query in ANSWERS {
         for batch in session.query(query)?.batches {
@@ -104,12 +104,12 @@ pub fn answers(session: &mut Session) -> Result<Vec<Answer>, Error> {
     Ok(answers)
 }
 
-fn answer([kind, time, a, b, c, d]: [i32; 6]) -> Answer {
+fn answer([kind, time, a, b, c, d]: [i32; 6]) -> TollAnswer {
     let (time, whose) = (time as u32, a as u32);
     match kind {
-        0 => Answer::Toll { vid: whose, time, speed: b, toll: c as u32 },
-        1 => Answer::Accident { time, vid: whose, segment: b as u8, xway: c as u16, direction: d as u8 },
-        2 => Answer::Balance { time, query: whose, result_time: b as u32, balance: c as u32 },
-        _ => Answer::Expenditure { time, query: whose, balance: b as u32 },
+        0 => TollAnswer::Toll { vid: whose, time, speed: b, toll: c as u32 },
+        1 => TollAnswer::Accident { time, vid: whose, segment: b as u8, xway: c as u16, direction: d as u8 },
+        2 => TollAnswer::Balance { time, query: whose, result_time: b as u32, balance: c as u32 },
+        _ => TollAnswer::Expenditure { time, query: whose, balance: b as u32 },
     }
 }

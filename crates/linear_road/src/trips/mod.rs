@@ -20,7 +20,7 @@ pub const SHARE_MAX: usize = 4;
 pub const SAVINGS_MIN: f64 = 0.2;
 
 /// Seconds that a request waits, at most.
-pub const WAIT_SECONDS: i64 = 600;
+pub(crate) const WAIT_SECONDS: i64 = 600;
 
 /// Seconds between two groupings.
 pub const CYCLE_SECONDS: i64 = 60;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_engine::Error;
 use anabranch_engine::frame::{Arrived, Given, Instance, UserOperator, col};
-use anabranch_shards::{Layout, Run, Shards, SplitPlan};
+use anabranch_shards::{Layout, ShardRun, Shards, SplitPlan};
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 
@@ -146,7 +146,7 @@ pub fn shares(requests: &[Request], router: Router, branches: u32, layout: Layou
     Ok(shares.into_values().collect())
 }
 
-fn push(run: &mut Run, requests: &[Request], mut router: Router, layout: Layout) -> Result<(), Error> {
+fn push(run: &mut ShardRun, requests: &[Request], mut router: Router, layout: Layout) -> Result<(), Error> {
     let shards = layout.shards();
     for (at, cycle) in requests.chunk_by(|a, b| a.time / CYCLE_SECONDS == b.time / CYCLE_SECONDS).enumerate() {
         let whole = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;

@@ -9,7 +9,7 @@ use super::{Point, Request};
 use crate::random::{Random, mix};
 
 /// Requests of a whole day.
-pub const A_DAY: u32 = 251_000;
+pub(crate) const A_DAY: u32 = 251_000;
 
 /// Metres of the square.
 const SIDE: f64 = 20_000.0;

@@ -16,7 +16,7 @@ use super::Request;
 const REGIONS: usize = 16;
 
 /// Seconds between two adaptions, and of the requests they look at.
-pub const ADAPTED_EVERY_SECONDS: i64 = 600;
+pub(crate) const ADAPTED_EVERY_SECONDS: i64 = 600;
 
 /// How requests are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

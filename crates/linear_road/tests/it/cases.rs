@@ -1,13 +1,13 @@
 //! Small inputs with the answers that the rules give, worked out by hand.
 
-use anabranch_linear_road::answer::Answer;
-use anabranch_linear_road::row::{Kind, Row};
+use anabranch_linear_road::answer::TollAnswer;
+use anabranch_linear_road::row::{Row, RowKind};
 
 /// An input, and its answers in ascending order.
 pub struct Case {
     pub name: &'static str,
     pub rows: Vec<Row>,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<TollAnswer>,
 }
 
 /// A position in feet, `into` a segment.
@@ -21,7 +21,7 @@ pub fn report(time: u32, vid: u32, speed: u8, lane: u8, direction: u8, position:
 }
 
 pub fn balance(time: u32, vid: u32, query: u32) -> Row {
-    Row::query(time, Kind::Balance, vid, query, 0, 0)
+    Row::query(time, RowKind::Balance, vid, query, 0, 0)
 }
 
 /// Reports of one car in one place.
@@ -33,22 +33,22 @@ fn every_30(from: u32, to: u32) -> impl Iterator<Item = u32> {
     (from..=to).step_by(30)
 }
 
-fn free(vid: u32, time: u32, speed: i32) -> Answer {
-    Answer::Toll { vid, time, speed, toll: 0 }
+fn free(vid: u32, time: u32, speed: i32) -> TollAnswer {
+    TollAnswer::Toll { vid, time, speed, toll: 0 }
 }
 
-fn warned(time: u32, vid: u32, segment: u8, direction: u8) -> Answer {
-    Answer::Accident { time, vid, segment, xway: 0, direction }
+fn warned(time: u32, vid: u32, segment: u8, direction: u8) -> TollAnswer {
+    TollAnswer::Accident { time, vid, segment, xway: 0, direction }
 }
 
 /// `n` cars from vehicle 1000 on that report twice in minute 1 from segment 10, and their entries.
-fn crowd(n: u32, speed: u8) -> (Vec<Row>, Vec<Answer>) {
+fn crowd(n: u32, speed: u8) -> (Vec<Row>, Vec<TollAnswer>) {
     let reports = |vid: u32| [report(1, vid, speed, 1, 0, at(10, 100)), report(31, vid, speed, 1, 0, at(10, 900))];
     ((0..n).flat_map(|car| reports(1000 + car)).collect(), (0..n).map(|car| free(1000 + car, 1, -1)).collect())
 }
 
 /// Two cars that stand at one place of segment 50 in lane 1: evidence in seconds 125 to 230.
-fn accident(direction: u8) -> (Vec<Row>, Vec<Answer>) {
+fn accident(direction: u8) -> (Vec<Row>, Vec<TollAnswer>) {
     let place = at(50, 2000);
     let gone = if direction == 0 { place + 500 } else { place - 500 };
     let mut rows = stands(1, 1, direction, place, every_30(20, 230));
@@ -58,7 +58,7 @@ fn accident(direction: u8) -> (Vec<Row>, Vec<Answer>) {
     (rows, vec![free(1, 20, -1), free(2, 35, -1)])
 }
 
-fn case(name: &'static str, rows: Vec<Row>, mut answers: Vec<Answer>) -> Case {
+fn case(name: &'static str, rows: Vec<Row>, mut answers: Vec<TollAnswer>) -> Case {
     answers.sort_unstable();
     Case { name, rows, answers }
 }
@@ -67,7 +67,7 @@ fn case(name: &'static str, rows: Vec<Row>, mut answers: Vec<Answer>) -> Case {
 fn with_entries(
     name: &'static str,
     direction: u8,
-    (mut rows, mut answers): (Vec<Row>, Vec<Answer>),
+    (mut rows, mut answers): (Vec<Row>, Vec<TollAnswer>),
     entries: &[(u32, u32, u32, i32, Option<u8>)],
 ) -> Case {
     for &(time, vid, segment, speed, accident) in entries {
@@ -87,16 +87,16 @@ pub fn all() -> Vec<Case> {
 }
 
 fn tolls() -> Vec<Case> {
-    let entering = |name, n: u32, speed: u8, entries: &[(u32, u32, Answer)]| {
+    let entering = |name, n: u32, speed: u8, entries: &[(u32, u32, TollAnswer)]| {
         let (mut rows, mut answers) = crowd(n, speed);
         for (time, segment, answer) in entries {
-            let Answer::Toll { vid, .. } = answer else { unreachable!() };
+            let TollAnswer::Toll { vid, .. } = answer else { unreachable!() };
             rows.push(report(*time, *vid, 60, 1, 0, at(*segment, 40)));
             answers.push(*answer);
         }
         case(name, rows, answers)
     };
-    let told = |vid, time, speed, toll| Answer::Toll { vid, time, speed, toll };
+    let told = |vid, time, speed, toll| TollAnswer::Toll { vid, time, speed, toll };
     let mut cases = vec![
         // NOV of the minute of 130 counts only the car of 65.
         entering("worked case 1", 60, 30, &[(65, 10, told(7, 65, 30, 200)), (130, 10, told(8, 130, 45, 0))]),
@@ -222,15 +222,15 @@ fn accidents() -> Vec<Case> {
 
 fn accounts() -> Vec<Case> {
     let (rows, entered) = crowd(60, 30);
-    let route = |name, further: Vec<Row>, answers: Vec<Answer>| {
+    let route = |name, further: Vec<Row>, answers: Vec<TollAnswer>| {
         let mut rows = rows.clone();
         rows.extend(further);
-        let first = Answer::Toll { vid: 7, time: 60, speed: 30, toll: 200 };
+        let first = TollAnswer::Toll { vid: 7, time: 60, speed: 30, toll: 200 };
         case(name, rows, entered.iter().copied().chain([first]).chain(answers).collect())
     };
     let enters = |time, segment| report(time, 7, 60, 1, 0, at(segment, 40));
     let leaves = |time, segment| report(time, 7, 60, 4, 0, at(segment, 5000));
-    let told = |time, query, result_time, balance| Answer::Balance { time, query, result_time, balance };
+    let told = |time, query, result_time, balance| TollAnswer::Balance { time, query, result_time, balance };
     let drive = [enters(60, 10), report(90, 7, 60, 1, 0, at(10, 3000)), enters(120, 11)];
     let with = |rows: &[Row]| drive.iter().chain(rows).copied().collect::<Vec<_>>();
     let mut cases = vec![
@@ -273,9 +273,9 @@ fn accounts() -> Vec<Case> {
     let mut answers = entered.clone();
     answers.extend((0..60).map(|car| free(2000 + car, 181, -1)));
     rows.extend(with(&[leaves(150, 11)]));
-    answers.extend([Answer::Toll { vid: 7, time: 60, speed: 30, toll: 200 }, free(7, 120, -1)]);
+    answers.extend([TollAnswer::Toll { vid: 7, time: 60, speed: 30, toll: 200 }, free(7, 120, -1)]);
     rows.extend([(240, 10), (270, 11)].map(|(time, segment)| Row { xway: 1, ..enters(time, segment) }));
-    answers.extend([Answer::Toll { vid: 7, time: 240, speed: 30, toll: 200 }, free(7, 270, -1)]);
+    answers.extend([TollAnswer::Toll { vid: 7, time: 240, speed: 30, toll: 200 }, free(7, 270, -1)]);
     rows.push(balance(300, 7, 9));
     answers.push(told(300, 9, 270, 400));
     cases.push(case("tolls of two expressways are added", rows, answers));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anabranch_linear_road::generator::Traffic;
-use anabranch_linear_road::row::{Kind, Row, Second};
+use anabranch_linear_road::row::{Row, RowKind, Second};
 
 fn bytes(traffic: &Traffic) -> Vec<u8> {
     let mut text = Vec::new();
@@ -29,12 +29,13 @@ fn r6_rows_are_consistent() {
     for (at, second) in traffic.start().enumerate() {
         let Second { time, rows, .. } = second;
         assert_eq!(time as usize, at);
-        let reporting: HashSet<u32> = rows.iter().filter(|row| row.kind == Kind::Report).map(|row| row.vid).collect();
-        assert_eq!(reporting.len(), rows.iter().filter(|row| row.kind == Kind::Report).count(), "once a second");
+        let reporting: HashSet<u32> =
+            rows.iter().filter(|row| row.kind == RowKind::Report).map(|row| row.vid).collect();
+        assert_eq!(reporting.len(), rows.iter().filter(|row| row.kind == RowKind::Report).count(), "once a second");
         for row in rows {
             assert_eq!(row.time, time);
             match row.kind {
-                Kind::Report => {
+                RowKind::Report => {
                     assert_eq!(u32::from(row.segment), row.position / 5280);
                     assert!(row.speed <= 100 && row.xway < 2 && row.position < 528_000);
                     assert!(row.xway == 0 || row.direction == 0, "half an expressway has one direction");
@@ -84,9 +85,9 @@ fn r6_three_hours_have_the_published_rates() {
         rows[second.time as usize / 600] += second.rows.len() as u64;
         if second.time < 120 {
             early[second.time as usize / 30] +=
-                second.rows.iter().filter(|row| row.kind == Kind::Report).count() as u64;
+                second.rows.iter().filter(|row| row.kind == RowKind::Report).count() as u64;
         }
-        queries += second.rows.iter().filter(|row| row.kind != Kind::Report).count() as u64;
+        queries += second.rows.iter().filter(|row| row.kind != RowKind::Report).count() as u64;
         vids.extend(second.rows.iter().map(|row| row.vid));
     }
     let found: Vec<f64> = rows.iter().map(|n| *n as f64 / 600.0).collect();

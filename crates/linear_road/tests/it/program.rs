@@ -1,13 +1,13 @@
 //! The program against the reference: R1, R3, R4 (one process), R5, R7; the SQL views: R2.
 
 use anabranch_engine::{Options, Session};
-use anabranch_linear_road::answer::Answer;
+use anabranch_linear_road::answer::TollAnswer;
 use anabranch_linear_road::generator::Traffic;
 use anabranch_linear_road::history::History;
-use anabranch_linear_road::program::{Keep, check};
+use anabranch_linear_road::program::{KeptRows, check};
 use anabranch_linear_road::random::Random;
 use anabranch_linear_road::reference::{Expected, Reference};
-use anabranch_linear_road::row::{Kind, Row, Second};
+use anabranch_linear_road::row::{Row, RowKind, Second};
 use anabranch_linear_road::sql;
 use anabranch_linear_road::system::{Setup, System, read};
 use anabranch_linear_road::validate::{Verdict, compare};
@@ -16,11 +16,11 @@ use anabranch_shards::{Carry, Layout};
 use crate::cases;
 use crate::support::{sample, seconds};
 
-const KEEPS: [Keep; 2] = [Keep::ByVehicle, Keep::ByExpressway];
+const KEEPS: [KeptRows; 2] = [KeptRows::ByVehicle, KeptRows::ByExpressway];
 
-fn given(setup: Setup, seconds: &[Second], history: &History) -> Vec<Answer> {
+fn given(setup: Setup, seconds: &[Second], history: &History) -> Vec<TollAnswer> {
     let mut system = System::start(setup, history).unwrap();
-    let mut answers: Vec<Answer> = seconds.iter().flat_map(|second| system.answer(second).unwrap()).collect();
+    let mut answers: Vec<TollAnswer> = seconds.iter().flat_map(|second| system.answer(second).unwrap()).collect();
     answers.sort_unstable();
     answers
 }
@@ -32,12 +32,12 @@ fn expected(seconds: &[Second], history: &History) -> (Vec<Expected>, Reference)
     (expected, reference)
 }
 
-fn verdict(expected: &[Expected], answers: &[Answer]) -> Verdict {
+fn verdict(expected: &[Expected], answers: &[TollAnswer]) -> Verdict {
     compare(expected, answers.iter().map(|answer| (*answer, None)))
 }
 
 /// Nothing but what only the order of rows within a second could change.
-fn assert_equal(expected: &[Expected], answers: &[Answer], what: &str) {
+fn assert_equal(expected: &[Expected], answers: &[TollAnswer], what: &str) {
     let verdict = verdict(expected, answers);
     assert!(verdict.is_right(), "{what}: {verdict}");
     let tolerated: u64 = verdict.tallies.iter().map(|tally| tally.tolerated).sum();
@@ -76,7 +76,7 @@ fn r4_answers_do_not_depend_on_shards_accounts_or_batches() {
     assert_equal(&expected, &first, "one shard");
     let kinds: Vec<usize> = (0..4).map(|kind| first.iter().filter(|answer| kind_of(answer) == kind).count()).collect();
     assert!(kinds.iter().all(|n| *n > 10), "{kinds:?}");
-    for (shards, keep) in [(2, Keep::ByVehicle), (3, Keep::ByExpressway), (8, Keep::ByVehicle)] {
+    for (shards, keep) in [(2, KeptRows::ByVehicle), (3, KeptRows::ByExpressway), (8, KeptRows::ByVehicle)] {
         assert!(given(Setup { keep, ..Setup::new(2, shards) }, &seconds, &history) == first, "{shards} {keep:?}");
     }
     let wire = Setup { layout: Layout::grid(2, 2), carry: Carry::Wire, ..Setup::new(2, 4) };
@@ -84,18 +84,18 @@ fn r4_answers_do_not_depend_on_shards_accounts_or_batches() {
     for batch in [7, 240] {
         let mut system = System::start(Setup::new(2, 2), &history).unwrap();
         let pieces = seconds.chunks(batch).flat_map(|seconds| system.answer_all(seconds).unwrap());
-        let mut answers: Vec<Answer> = pieces.collect();
+        let mut answers: Vec<TollAnswer> = pieces.collect();
         answers.sort_unstable();
         assert!(answers == first, "batches of {batch} seconds");
     }
 }
 
-fn kind_of(answer: &Answer) -> usize {
+fn kind_of(answer: &TollAnswer) -> usize {
     match answer {
-        Answer::Toll { .. } => 0,
-        Answer::Accident { .. } => 1,
-        Answer::Balance { .. } => 2,
-        Answer::Expenditure { .. } => 3,
+        TollAnswer::Toll { .. } => 0,
+        TollAnswer::Accident { .. } => 1,
+        TollAnswer::Balance { .. } => 2,
+        TollAnswer::Expenditure { .. } => 3,
     }
 }
 
@@ -182,7 +182,7 @@ fn a_row_of_an_expressway_that_is_not_there_is_an_error_of_the_row() {
 #[test]
 fn queries_of_type_4_are_counted_and_dropped() {
     let mut system = System::start(Setup::new(1, 1), &History::default()).unwrap();
-    let rows = vec![Row::query(0, Kind::TravelTime, 7, 1, 0, 0)];
+    let rows = vec![Row::query(0, RowKind::TravelTime, 7, 1, 0, 0)];
     assert_eq!(system.answer(&Second { time: 0, rows, n_refused: 2 }).unwrap(), []);
     assert_eq!((system.counts().queries, system.counts().refused), ([0, 0, 1], 2));
 }

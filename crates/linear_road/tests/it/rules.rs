@@ -4,7 +4,7 @@ use anabranch_linear_road::generator::Traffic;
 use anabranch_linear_road::history::History;
 use anabranch_linear_road::random::Random;
 use anabranch_linear_road::reference::{Reference, answers};
-use anabranch_linear_road::validate::compare;
+use anabranch_linear_road::validate::{compare, compare_two};
 
 use crate::cases;
 use crate::support::seconds;
@@ -15,6 +15,16 @@ fn r1_the_reference_answers_the_worked_cases() {
         let mut given = answers(seconds(case.rows), History::default());
         given.sort_unstable();
         assert_eq!(given, case.answers, "{}", case.name);
+    }
+}
+
+#[test]
+fn two_systems_are_compared_without_a_judge() {
+    for case in cases::all() {
+        let (ours, theirs) = (&case.answers, || case.answers.iter().map(|answer| (*answer, None)));
+        assert!(compare_two(ours, theirs()).is_right(), "{}", case.name);
+        assert!(ours.is_empty() || !compare_two(ours, theirs().skip(1)).is_right(), "{}", case.name);
+        assert!(ours.is_empty() || !compare_two(&ours[1..], theirs()).is_right(), "{}", case.name);
     }
 }
 

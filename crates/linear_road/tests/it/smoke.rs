@@ -1,6 +1,6 @@
 //! R5: the counts of the official sample.
 
-use anabranch_linear_road::answer::Answer;
+use anabranch_linear_road::answer::TollAnswer;
 use anabranch_linear_road::history::History;
 use anabranch_linear_road::reference::answers;
 
@@ -11,15 +11,15 @@ fn r5_the_official_sample_gives_its_counts() {
     // (The data is not part of the repository: without it there is nothing to compare.)
     let Some(seconds) = sample("official_first320s.dat") else { return };
     let answers = answers(seconds, History::default());
-    let tolls = answers.iter().filter(|answer| matches!(answer, Answer::Toll { toll: 0, .. })).count();
+    let tolls = answers.iter().filter(|answer| matches!(answer, TollAnswer::Toll { toll: 0, .. })).count();
     let accidents: Vec<(u32, u8)> = answers
         .iter()
         .filter_map(|answer| match answer {
-            Answer::Accident { time, segment, direction: 0, .. } => Some((*time, *segment)),
+            TollAnswer::Accident { time, segment, direction: 0, .. } => Some((*time, *segment)),
             _ => None,
         })
         .collect();
-    let balances = answers.iter().filter(|answer| matches!(answer, Answer::Balance { balance: 0, .. })).count();
+    let balances = answers.iter().filter(|answer| matches!(answer, TollAnswer::Balance { balance: 0, .. })).count();
     assert_eq!((tolls, accidents.len(), balances, answers.len()), (9147, 267, 114, 9147 + 267 + 114));
     assert!(accidents.iter().all(|(time, segment)| *time >= 180 && *segment == 8));
 }

@@ -12,8 +12,8 @@ use arrow::datatypes::{
     UInt64Type,
 };
 
-use super::output::{Outcome, Pairs};
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::{GroupOutcome, Pairs};
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 
 /// The kernels of the bit aggregates.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ impl Kernel for Bits {
         }
     }
 
-    fn walk(&self, walk: Walk<'_, Bits>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Bits>, outcome: &mut GroupOutcome) -> ArrayRef {
         match self.data_type {
             DataType::Int8 => self.pairs::<Int8Type>(walk, outcome, |bits| bits as i8),
             DataType::Int16 => self.pairs::<Int16Type>(walk, outcome, |bits| bits as i16),
@@ -133,8 +133,8 @@ impl Kernel for Bits {
 impl Bits {
     fn pairs<T: ArrowPrimitiveType>(
         &self,
-        walk: Walk<'_, Bits>,
-        outcome: &mut Outcome,
+        walk: StateWalk<'_, Bits>,
+        outcome: &mut GroupOutcome,
         narrow: impl Fn(u64) -> T::Native,
     ) -> ArrayRef {
         let mut pairs = Pairs::<T>::with_capacity(walk.len());

@@ -4,8 +4,8 @@ use anabranch_batch::Diff;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, BooleanBuilder};
 use std::sync::Arc;
 
-use super::output::Outcome;
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::GroupOutcome;
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 
 /// The kernels of the boolean aggregates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Kernel for Boolean {
         slot.falses += delta.falses;
     }
 
-    fn walk(&self, walk: Walk<'_, Boolean>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Boolean>, outcome: &mut GroupOutcome) -> ArrayRef {
         let mut pairs = BooleanBuilder::with_capacity(2 * walk.len());
         let value = |verdicts: &Verdicts| match self {
             _ if verdicts.trues <= 0 && verdicts.falses <= 0 => None,

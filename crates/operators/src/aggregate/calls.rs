@@ -15,16 +15,16 @@ use super::boolean::Boolean;
 use super::count::{Count, count_rows};
 use super::custom_call::CustomCall;
 use super::distinct::Distinct;
-use super::extreme::{ExtremeState, Keep, Seen, extreme};
+use super::extreme::{ExtremeState, KeptExtreme, Seen, extreme};
 use super::float::FloatTotal;
 use super::number_sum::NumberSum;
 use super::ordered::Ordered;
-use super::output::Outcome;
+use super::output::GroupOutcome;
 use super::spec::{AggregateSpec, Call, Function, Unsupported};
-use super::state::{Input, Known, Linear, State};
+use super::state::{Input, KnownState, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::turn::AggregateTurn;
-use super::variance::{Divisor, Report, Variance};
+use super::variance::{Divisor, Variance, VarianceReport};
 
 /// A call at work. Columns are positions among the used ones.
 pub(crate) struct CallState {
@@ -36,10 +36,10 @@ pub(crate) struct CallState {
     n_keys: usize,
     keeps_nulls: bool,
     distinct: Option<Distinct>,
-    kind: Kind,
+    kind: CallKind,
 }
 
-enum Kind {
+enum CallKind {
     /// `count(*)` of this type: the group's multiplicity.
     Rows(DataType),
     Linear(Box<dyn State>),
@@ -91,7 +91,7 @@ impl CallState {
         spec: &AggregateSpec,
     ) -> Result<CallState, Unsupported> {
         let effort = spec.effort;
-        let keep = if spec.is_append_only { Keep::Winners } else { Keep::Values(effort) };
+        let keep = if spec.is_append_only { KeptExtreme::Winners } else { KeptExtreme::Values(effort) };
         let position =
             |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
         let argument = call.argument.map(position);
@@ -110,7 +110,7 @@ impl CallState {
                 n_keys,
                 keeps_nulls: true,
                 distinct: None,
-                kind: Kind::Custom(Box::new(custom)),
+                kind: CallKind::Custom(Box::new(custom)),
             });
         }
         if argument.is_none() && call.function != Function::Count {
@@ -124,22 +124,22 @@ impl CallState {
                 let kept = || keys().chain([types[argument].clone()]).collect();
                 let extreme = is_extreme.then(|| extreme(&call.function, kept(), &call.output_type, keep)).flatten();
                 let kind = match extreme {
-                    Some(state) => Kind::Extreme(state),
+                    Some(state) => CallKind::Extreme(state),
                     None => {
-                        Kind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?))
+                        CallKind::Ordered(Box::new(Ordered::new(call, keys().chain(values).collect(), n_keys, effort)?))
                     }
                 };
                 (kind, None)
             }
             None if call.filter.is_none() && matches!(call.output_type, DataType::Int64 | DataType::UInt64) => {
-                (Kind::Rows(call.output_type.clone()), None)
+                (CallKind::Rows(call.output_type.clone()), None)
             }
             _ => {
                 let (state, argument_type) = linear(call, argument.map(|argument| &types[argument]))?;
-                (Kind::Linear(state), argument_type)
+                (CallKind::Linear(state), argument_type)
             }
         };
-        let is_distinct = call.distinct && !call.function.ignores_duplicates() && matches!(kind, Kind::Linear(_));
+        let is_distinct = call.distinct && !call.function.ignores_duplicates() && matches!(kind, CallKind::Linear(_));
         let distinct = argument.filter(|_| is_distinct).map(|argument| {
             let types: Vec<DataType> = keys().chain([types[argument].clone()]).collect();
             Distinct::new(&types)
@@ -158,20 +158,20 @@ impl CallState {
     }
 
     /// Merges a turn's rows; returns pairs of results.
-    pub(crate) fn step(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    pub(crate) fn step(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         match &self.kind {
-            Kind::Rows(output_type) => count_rows(turn, output_type, outcome),
-            Kind::Extreme(_) => self.step_extreme(turn, outcome),
-            Kind::Ordered(_) => self.step_ordered(turn, outcome),
-            Kind::Custom(_) => self.step_custom(turn, outcome),
-            Kind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
-            Kind::Linear(_) => self.step_some(turn, outcome),
+            CallKind::Rows(output_type) => count_rows(turn, output_type, outcome),
+            CallKind::Extreme(_) => self.step_extreme(turn, outcome),
+            CallKind::Ordered(_) => self.step_ordered(turn, outcome),
+            CallKind::Custom(_) => self.step_custom(turn, outcome),
+            CallKind::Linear(_) if self.filter.is_none() && self.distinct.is_none() => self.step_all(turn, outcome),
+            CallKind::Linear(_) => self.step_some(turn, outcome),
         }
     }
 
     /// Says that so many more groups are likely to come.
     pub(crate) fn reserve(&mut self, groups: usize) {
-        if let Kind::Linear(state) = &mut self.kind {
+        if let CallKind::Linear(state) = &mut self.kind {
             state.reserve(groups);
         }
     }
@@ -179,16 +179,16 @@ impl CallState {
     /// Spare time.
     pub(crate) fn idle(&mut self) {
         match &mut self.kind {
-            Kind::Extreme(state) => state.idle(),
-            Kind::Ordered(ordered) => ordered.idle(),
-            Kind::Custom(custom) => custom.idle(),
-            Kind::Rows(_) | Kind::Linear(_) => {}
+            CallKind::Extreme(state) => state.idle(),
+            CallKind::Ordered(ordered) => ordered.idle(),
+            CallKind::Custom(custom) => custom.idle(),
+            CallKind::Rows(_) | CallKind::Linear(_) => {}
         }
     }
 
     /// Whether the state is a sum over rows, which may come in any pieces, also those of one time.
     pub(crate) fn is_sum(&self) -> bool {
-        matches!(self.kind, Kind::Rows(_) | Kind::Linear(_))
+        matches!(self.kind, CallKind::Rows(_) | CallKind::Linear(_))
     }
 
     /// Whether it takes all rows of a batch as they are, those included that belong to no segment.
@@ -198,29 +198,29 @@ impl CallState {
 
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.kind {
-            Kind::Ordered(_) => true,
-            Kind::Custom(custom) => custom.is_ordered(),
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) => false,
+            CallKind::Ordered(_) => true,
+            CallKind::Custom(custom) => custom.is_ordered(),
+            CallKind::Rows(_) | CallKind::Linear(_) | CallKind::Extreme(_) => false,
         }
     }
 
     /// Leaves in `slots` only those of which nothing is remembered.
     pub(crate) fn retain_zero(&self, slots: &mut Vec<u32>) {
         match &self.kind {
-            Kind::Linear(state) => state.retain_zero(slots),
-            Kind::Extreme(state) => state.retain_zero(slots),
+            CallKind::Linear(state) => state.retain_zero(slots),
+            CallKind::Extreme(state) => state.retain_zero(slots),
             // (A user's state begins anew when its group has no rows.)
-            Kind::Rows(_) | Kind::Ordered(_) | Kind::Custom(_) => {}
+            CallKind::Rows(_) | CallKind::Ordered(_) | CallKind::Custom(_) => {}
         }
     }
 
     /// Makes the state of some slots that of nothing. What is kept in order leaves by its floor.
     pub(crate) fn clear(&mut self, slots: &[u32]) {
         match &mut self.kind {
-            Kind::Linear(state) => state.clear(slots),
-            Kind::Extreme(state) => state.clear(slots),
-            Kind::Custom(custom) => custom.clear(slots),
-            Kind::Rows(_) | Kind::Ordered(_) => {}
+            CallKind::Linear(state) => state.clear(slots),
+            CallKind::Extreme(state) => state.clear(slots),
+            CallKind::Custom(custom) => custom.clear(slots),
+            CallKind::Rows(_) | CallKind::Ordered(_) => {}
         }
     }
 
@@ -228,10 +228,10 @@ impl CallState {
     /// position among the keys.
     pub(crate) fn set_floor(&mut self, floor: Floor) {
         match &mut self.kind {
-            Kind::Extreme(state) => state.set_floor(floor),
-            Kind::Ordered(ordered) => ordered.set_floor(floor),
-            Kind::Custom(custom) => custom.set_floor(floor),
-            Kind::Rows(_) | Kind::Linear(_) => {}
+            CallKind::Extreme(state) => state.set_floor(floor),
+            CallKind::Ordered(ordered) => ordered.set_floor(floor),
+            CallKind::Custom(custom) => custom.set_floor(floor),
+            CallKind::Rows(_) | CallKind::Linear(_) => {}
         }
     }
 
@@ -245,10 +245,10 @@ impl CallState {
     /// Slot `i` is from now on what slot `old_of_new[i]` was.
     pub(crate) fn renumber(&mut self, old_of_new: &[u32]) {
         match &mut self.kind {
-            Kind::Linear(state) => state.renumber(old_of_new),
-            Kind::Extreme(state) => state.renumber(old_of_new),
-            Kind::Custom(custom) => custom.renumber(old_of_new),
-            Kind::Rows(_) | Kind::Ordered(_) => {}
+            CallKind::Linear(state) => state.renumber(old_of_new),
+            CallKind::Extreme(state) => state.renumber(old_of_new),
+            CallKind::Custom(custom) => custom.renumber(old_of_new),
+            CallKind::Rows(_) | CallKind::Ordered(_) => {}
         }
     }
 
@@ -256,29 +256,29 @@ impl CallState {
         let distinct = self.distinct.as_ref().map_or(0, Distinct::size_bytes);
         distinct
             + match &self.kind {
-                Kind::Rows(_) => 0,
-                Kind::Linear(state) => state.size_bytes(),
-                Kind::Extreme(state) => state.size_bytes(),
-                Kind::Ordered(ordered) => ordered.size_bytes(),
-                Kind::Custom(custom) => custom.size_bytes(),
+                CallKind::Rows(_) => 0,
+                CallKind::Linear(state) => state.size_bytes(),
+                CallKind::Extreme(state) => state.size_bytes(),
+                CallKind::Ordered(ordered) => ordered.size_bytes(),
+                CallKind::Custom(custom) => custom.size_bytes(),
             }
     }
 
     /// A linear call that sees all rows.
-    fn step_all(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_all(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         let argument = self.argument.map(|argument| self.convert(turn.batch.column(argument)));
         let input = Input {
             argument,
             segment: &turn.segments.of_row,
             diffs: turn.batch.diffs(),
             multiplicities: Some(turn.multiplicities),
-            known: self.argument.map(|argument| Known { argument, deltas: &turn.deltas }),
+            known: self.argument.map(|argument| KnownState { argument, deltas: &turn.deltas }),
         };
         step_linear(&mut self.kind, &input, turn, outcome)
     }
 
     /// A linear call with a filter, or DISTINCT.
-    fn step_some(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_some(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         let mut rows = self.rows_seen(turn.batch, self.distinct.is_some());
         let mut diffs = turn.batch.diffs().take(&rows);
         if let (Some(distinct), Some(argument)) = (&mut self.distinct, self.argument) {
@@ -299,7 +299,7 @@ impl CallState {
 
     /// Whether [`take_rows`](CallState::take_rows) does anything.
     pub(crate) fn takes_rows(&self) -> bool {
-        self.argument.is_some() && matches!(&self.kind, Kind::Extreme(state) if state.takes_rows())
+        self.argument.is_some() && matches!(&self.kind, CallKind::Extreme(state) if state.takes_rows())
     }
 
     /// Takes the complete rows of a turn (the used columns, keyed by the groups' keys), all of
@@ -312,12 +312,12 @@ impl CallState {
         if self.filter.is_some() || has_nulls {
             rows = rows.take(&self.rows_seen(batch, true));
         }
-        if let Kind::Extreme(state) = &mut self.kind {
+        if let CallKind::Extreme(state) = &mut self.kind {
             state.take(rows, upto);
         }
     }
 
-    fn step_extreme(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_extreme(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         let argument = self.argument.expect("extreme calls have an argument");
         let seen = Seen {
             input: Input {
@@ -332,17 +332,17 @@ impl CallState {
             hashes: turn.hashes,
         };
         match &mut self.kind {
-            Kind::Extreme(state) => {
+            CallKind::Extreme(state) => {
                 state.resize(turn.n_slots);
                 state.step(seen, turn.segments, outcome)
             }
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Ordered(_) | Kind::Custom(_) => {
+            CallKind::Rows(_) | CallKind::Linear(_) | CallKind::Ordered(_) | CallKind::Custom(_) => {
                 unreachable!("the caller has matched the kind")
             }
         }
     }
 
-    fn step_ordered(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_ordered(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         let argument = self.argument.expect("ordered calls have an argument");
         let columns: Vec<usize> = (0..self.n_keys).chain([argument]).chain(self.order.iter().copied()).collect();
         let has_nulls = !self.keeps_nulls && turn.batch.column(argument).logical_null_count() > 0;
@@ -353,18 +353,18 @@ impl CallState {
         };
         let (keys, key_of_group) = turn.keys.expect("keys are made when there is an ordered call");
         match &mut self.kind {
-            Kind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) | Kind::Custom(_) => {
+            CallKind::Ordered(ordered) => ordered.step(rows, turn.upto, turn.segments, (keys, key_of_group), outcome),
+            CallKind::Rows(_) | CallKind::Linear(_) | CallKind::Extreme(_) | CallKind::Custom(_) => {
                 unreachable!("the caller has matched the kind")
             }
         }
     }
 
-    fn step_custom(&mut self, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+    fn step_custom(&mut self, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
         let seen = self.filter.is_some().then(|| self.rows_seen(turn.batch, false));
         match &mut self.kind {
-            Kind::Custom(custom) => custom.step(turn, seen, outcome),
-            Kind::Rows(_) | Kind::Linear(_) | Kind::Extreme(_) | Kind::Ordered(_) => {
+            CallKind::Custom(custom) => custom.step(turn, seen, outcome),
+            CallKind::Rows(_) | CallKind::Linear(_) | CallKind::Extreme(_) | CallKind::Ordered(_) => {
                 unreachable!("the caller has matched the kind")
             }
         }
@@ -387,13 +387,13 @@ impl CallState {
     }
 }
 
-fn step_linear(kind: &mut Kind, input: &Input, turn: &AggregateTurn, outcome: &mut Outcome) -> ArrayRef {
+fn step_linear(kind: &mut CallKind, input: &Input, turn: &AggregateTurn, outcome: &mut GroupOutcome) -> ArrayRef {
     match kind {
-        Kind::Linear(state) => {
+        CallKind::Linear(state) => {
             state.resize(turn.n_slots);
             state.step(input, turn.segments, outcome)
         }
-        Kind::Rows(_) | Kind::Extreme(_) | Kind::Ordered(_) | Kind::Custom(_) => {
+        CallKind::Rows(_) | CallKind::Extreme(_) | CallKind::Ordered(_) | CallKind::Custom(_) => {
             unreachable!("the caller has matched the kind")
         }
     }
@@ -471,10 +471,10 @@ fn bits(verb: BitVerb, argument: &DataType, output_type: &DataType) -> LinearSta
 
 fn variance(function: &Function, argument: &DataType) -> LinearState {
     let (divisor, report) = match function {
-        Function::VarianceSample => (Divisor::Sample, Report::Variance),
-        Function::VariancePopulation => (Divisor::Population, Report::Variance),
-        Function::StddevSample => (Divisor::Sample, Report::Deviation),
-        Function::StddevPopulation => (Divisor::Population, Report::Deviation),
+        Function::VarianceSample => (Divisor::Sample, VarianceReport::Variance),
+        Function::VariancePopulation => (Divisor::Population, VarianceReport::Variance),
+        Function::StddevSample => (Divisor::Sample, VarianceReport::Deviation),
+        Function::StddevPopulation => (Divisor::Population, VarianceReport::Deviation),
         _ => return None,
     };
     let argument_type = match argument {

@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, Int64Array, UInt64Array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Int64Type, UInt64Type};
 use std::sync::Arc;
 
-use super::output::{Outcome, Pairs};
-use super::state::{Input, Kernel, Walk};
+use super::output::{GroupOutcome, Pairs};
+use super::state::{Input, Kernel, StateWalk};
 use super::turn::AggregateTurn;
 
 /// The kernel of `count`.
@@ -30,7 +30,7 @@ impl Kernel for Count {
         *slot += delta;
     }
 
-    fn walk(&self, walk: Walk<'_, Count>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Count>, outcome: &mut GroupOutcome) -> ArrayRef {
         match self.output_type {
             DataType::UInt64 => self.pairs::<UInt64Type>(walk, outcome, |count| count.max(0) as u64),
             _ => self.pairs::<Int64Type>(walk, outcome, |count| count),
@@ -41,8 +41,8 @@ impl Kernel for Count {
 impl Count {
     fn pairs<T: ArrowPrimitiveType>(
         &self,
-        walk: Walk<'_, Count>,
-        outcome: &mut Outcome,
+        walk: StateWalk<'_, Count>,
+        outcome: &mut GroupOutcome,
         value: impl Fn(Diff) -> T::Native,
     ) -> ArrayRef {
         let mut pairs = Pairs::<T>::with_capacity(walk.len());
@@ -60,7 +60,7 @@ impl Count {
 }
 
 /// Pairs of `count(*)`: the multiplicities of the groups.
-pub(crate) fn count_rows(turn: &AggregateTurn, output_type: &DataType, outcome: &mut Outcome) -> ArrayRef {
+pub(crate) fn count_rows(turn: &AggregateTurn, output_type: &DataType, outcome: &mut GroupOutcome) -> ArrayRef {
     for (segment, &delta) in turn.multiplicities.iter().enumerate() {
         outcome.mark_if(segment, delta != 0);
     }

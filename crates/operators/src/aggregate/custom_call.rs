@@ -15,7 +15,7 @@ use arrow::datatypes::DataType;
 
 use super::custom::{CustomAggregate, States};
 use super::ordered::Queries;
-use super::output::Outcome;
+use super::output::GroupOutcome;
 use super::turn::AggregateTurn;
 use crate::ordered::trace::OrderedTrace;
 
@@ -56,7 +56,12 @@ impl CustomCall {
     }
 
     /// Takes a turn's rows, those of `seen` if some are left out; returns pairs of results.
-    pub(crate) fn step(&mut self, turn: &AggregateTurn, seen: Option<Vec<u32>>, outcome: &mut Outcome) -> ArrayRef {
+    pub(crate) fn step(
+        &mut self,
+        turn: &AggregateTurn,
+        seen: Option<Vec<u32>>,
+        outcome: &mut GroupOutcome,
+    ) -> ArrayRef {
         match self.kept.is_some() {
             true => self.step_kept(turn, seen),
             false => self.step_inverted(turn, seen),

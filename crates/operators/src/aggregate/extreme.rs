@@ -23,7 +23,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal64Type, Decimal128Type, Int64Type, UInt64Type};
 
-use super::output::{Outcome, Pairs};
+use super::output::{GroupOutcome, Pairs};
 use super::spec::Function;
 use super::state::Input;
 use crate::aggregate::segments::Segments;
@@ -48,7 +48,7 @@ pub(crate) trait ExtremeState {
     /// keyed by the key columns, with times before `upto`.
     fn take(&mut self, rows: Batch, upto: Time);
     /// Merges rows that were taken; returns pairs of results.
-    fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
+    fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut GroupOutcome) -> ArrayRef;
     /// Makes room for slots below `n_slots`.
     fn resize(&mut self, n_slots: usize);
     /// Leaves in `slots` only those of which nothing is remembered.
@@ -67,7 +67,7 @@ pub(crate) trait ExtremeState {
 
 /// What is kept beside the winners.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keep {
+pub(crate) enum KeptExtreme {
     /// Nothing: rows are never taken back.
     Winners,
     /// All values in order, merged so eagerly.
@@ -80,7 +80,7 @@ pub(crate) fn extreme(
     function: &Function,
     types: Vec<DataType>,
     output_type: &DataType,
-    keep: Keep,
+    keep: KeptExtreme,
 ) -> Option<Box<dyn ExtremeState>> {
     let argument = types.last()?.clone();
     if argument != *output_type {
@@ -112,15 +112,17 @@ fn make<T: ArrowPrimitiveType>(
     is_max: bool,
     wide: DataType,
     types: Vec<DataType>,
-    keep: Keep,
+    keep: KeptExtreme,
 ) -> Box<dyn ExtremeState> {
     let argument = types.len() - 1;
     let output_type = types[argument].clone();
     let direction = Direction { descending: is_max, nulls_first: is_max };
     let values = ValueOrder::Sorted(vec![(argument, direction)]);
     let trace = match keep {
-        Keep::Winners => None,
-        Keep::Values(effort) => Some(OrderedTrace::new(Layout { key: (0..argument).collect(), values, types }, effort)),
+        KeptExtreme::Winners => None,
+        KeptExtreme::Values(effort) => {
+            Some(OrderedTrace::new(Layout { key: (0..argument).collect(), values, types }, effort))
+        }
     };
     Box::new(Extreme::<T> { is_max, wide, output_type, argument, winners: Vec::new(), trace })
 }
@@ -179,7 +181,7 @@ impl<T: ArrowPrimitiveType> ExtremeState for Extreme<T> {
         }
     }
 
-    fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
+    fn step(&mut self, seen: Seen, segments: &Segments, outcome: &mut GroupOutcome) -> ArrayRef {
         let deltas = match self.is_max {
             false => scatter::<T>(&seen, segments.len(), &self.wide, |a, b| a.is_lt(b)),
             true => scatter::<T>(&seen, segments.len(), &self.wide, |a, b| a.is_gt(b)),

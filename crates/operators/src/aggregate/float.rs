@@ -10,8 +10,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
 use super::float_sum::FloatSum;
-use super::output::{Outcome, Pairs};
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::{GroupOutcome, Pairs};
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 use super::sum::SumVerb;
 
 /// The kernel of float sums and averages. Arguments are doubles.
@@ -24,12 +24,12 @@ pub(crate) struct FloatTotal {
 
 /// A sum and how many arguments are in it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Total {
+pub(crate) struct FloatSlot {
     sum: FloatSum,
     count: Diff,
 }
 
-impl Accumulator for Total {
+impl Accumulator for FloatSlot {
     fn word(&self) -> u64 {
         self.count as u64
     }
@@ -44,13 +44,13 @@ impl Accumulator for Total {
 }
 
 impl Kernel for FloatTotal {
-    type Slot = Total;
-    type Delta = Total;
+    type Slot = FloatSlot;
+    type Delta = FloatSlot;
 
-    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Total> {
+    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<FloatSlot> {
         let argument = input.argument.as_ref().expect("a sum has an argument");
         let values = argument.as_primitive::<Float64Type>().values();
-        let mut deltas = vec![Total::default(); n_segments];
+        let mut deltas = vec![FloatSlot::default(); n_segments];
         input.each_valid(|row, segment, diff| {
             let delta = &mut deltas[segment];
             delta.sum.add(values[row], diff);
@@ -59,14 +59,14 @@ impl Kernel for FloatTotal {
         deltas
     }
 
-    fn merge(slot: &mut Total, delta: &Total) {
+    fn merge(slot: &mut FloatSlot, delta: &FloatSlot) {
         slot.sum.merge(&delta.sum);
         slot.count += delta.count;
     }
 
-    fn walk(&self, walk: Walk<'_, FloatTotal>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, FloatTotal>, outcome: &mut GroupOutcome) -> ArrayRef {
         let mut pairs = Pairs::<Float64Type>::with_capacity(walk.len());
-        let value = |total: &Total| {
+        let value = |total: &FloatSlot| {
             let divisor = if self.verb == SumVerb::Avg { total.count as f64 } else { 1.0 };
             Ok((total.count > 0).then(|| total.sum.round() / divisor))
         };

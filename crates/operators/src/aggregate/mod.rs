@@ -80,7 +80,7 @@ use anabranch_flow::pending::{Pending, cut_in_time};
 use anabranch_flow::tactic::{Output, Passed, Timed};
 use calls::CallState;
 use freeing::Leisure;
-use output::{Outcome, assemble, assemble_pieces};
+use output::{GroupOutcome, assemble, assemble_pieces};
 use turn::AggregateTurn;
 
 /// Rows of many times that are worked on together: what they put out, twice as many rows of
@@ -313,7 +313,7 @@ impl Aggregate {
             deltas: RefCell::default(),
         };
 
-        let mut outcome = Outcome::new(segments.len());
+        let mut outcome = GroupOutcome::new(segments.len());
         let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
         let keys = &batch.columns()[..self.n_keys];
         match &mut self.pieces {

@@ -12,9 +12,9 @@ use std::ops::BitOr;
 use anabranch_batch::Diff;
 use arrow::datatypes::ArrowPrimitiveType;
 
-use super::output::{Outcome, Pairs};
+use super::output::{GroupOutcome, Pairs};
 use super::state::{Chunk, Kernel, WARM_SEGMENTS};
-use super::sum::Total;
+use super::sum::SumTotal;
 
 /// Bits, beside the sign, of what is worked with.
 const BITS: u32 = 62;
@@ -42,10 +42,10 @@ impl<F> Narrow<F> {
     #[inline]
     pub(super) fn fits<const N: usize, K>(&self, chunk: &Chunk<'_, K>) -> bool
     where
-        K: Kernel<Slot = Total<N>, Delta = Total<N>>,
+        K: Kernel<Slot = SumTotal<N>, Delta = SumTotal<N>>,
     {
         let Some(delta_bits) = self.bits.checked_sub(WARM_SEGMENTS.ilog2()) else { return false };
-        let beyond = |slot: &Total<N>| slot.sum.beyond(self.bits);
+        let beyond = |slot: &SumTotal<N>| slot.sum.beyond(self.bits);
         let slots = match chunk.slots.len() < chunk.slot_of_segment.len() {
             true => chunk.slots.iter().map(beyond).fold(0, BitOr::bitor),
             false => {
@@ -58,10 +58,14 @@ impl<F> Narrow<F> {
     /// Merges the deltas of a chunk that [`fits`](Narrow::fits), and adds the pairs of its
     /// segments.
     #[inline]
-    pub(super) fn step<T, const N: usize, K>(&self, chunk: Chunk<'_, K>, pairs: &mut Pairs<T>, outcome: &mut Outcome)
-    where
+    pub(super) fn step<T, const N: usize, K>(
+        &self,
+        chunk: Chunk<'_, K>,
+        pairs: &mut Pairs<T>,
+        outcome: &mut GroupOutcome,
+    ) where
         T: ArrowPrimitiveType,
-        K: Kernel<Slot = Total<N>, Delta = Total<N>>,
+        K: Kernel<Slot = SumTotal<N>, Delta = SumTotal<N>>,
         F: Fn(i64, Diff) -> T::Native,
     {
         // What each slot is after its segment. (Results wait: they are long to make, and none
@@ -71,7 +75,7 @@ impl<F> Narrow<F> {
             let state = &mut chunk.slots[slot as usize];
             let (sum, count) = (state.sum.low() + delta.sum.low(), state.count + delta.count);
             is_full &= (state.count > 0) & (count > 0);
-            *state = Total { sum: i128::from(sum).into(), count };
+            *state = SumTotal { sum: i128::from(sum).into(), count };
             (sum, count)
         });
         let after: Vec<(i64, Diff)> = merged.collect();

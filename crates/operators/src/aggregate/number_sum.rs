@@ -11,8 +11,8 @@ use anabranch_batch::Diff;
 use anabranch_batch::numeric::{self, Finite, Number, Whole};
 use arrow::array::{ArrayRef, AsArray, LargeBinaryBuilder};
 
-use super::output::{Outcome, Value};
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::{GroupOutcome, Value};
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 use super::sum::SumVerb;
 
 /// The kernel over plain numerics.
@@ -116,7 +116,7 @@ impl Kernel for NumberSum {
         slot.add(delta);
     }
 
-    fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Self>, outcome: &mut GroupOutcome) -> ArrayRef {
         number_pairs(walk, outcome, |total| match total.count {
             ..=0 => Ok(None),
             count => result(self.verb, &total.total(), count).map(Some),
@@ -134,8 +134,8 @@ pub(crate) fn result(verb: SumVerb, sum: &Number, count: Diff) -> Result<Number,
 
 /// The numbers before and after each segment.
 pub(crate) fn number_pairs<K: Kernel>(
-    walk: Walk<'_, K>,
-    outcome: &mut Outcome,
+    walk: StateWalk<'_, K>,
+    outcome: &mut GroupOutcome,
     value: impl Fn(&K::Slot) -> Value<Number>,
 ) -> ArrayRef {
     let mut pairs = LargeBinaryBuilder::with_capacity(2 * walk.len(), 16 * walk.len());

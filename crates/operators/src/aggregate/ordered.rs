@@ -26,11 +26,11 @@ use arrow::datatypes::{
     DataType, Decimal64Type, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, UInt64Type, i256,
 };
 
-use super::output::Outcome;
+use super::output::GroupOutcome;
 use super::percentiles;
 use super::spec::{Call, Function, Unsupported};
 use crate::aggregate::segments::Segments;
-use crate::ordered::trace::{OrderedTrace, Place, Walk};
+use crate::ordered::trace::{OrderedTrace, Place, TraceWalk};
 
 const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
 
@@ -81,7 +81,7 @@ impl Ordered {
         upto: Time,
         segments: &Segments,
         (keys, key_of_group): (&Keys, &[u32]),
-        outcome: &mut Outcome,
+        outcome: &mut GroupOutcome,
     ) -> ArrayRef {
         self.trace.absorb(rows, upto);
         let queries = Queries::new(segments, key_of_group);
@@ -139,14 +139,14 @@ impl Ordered {
     }
 
     /// The argument column of every chunk, and last a single NULL.
-    fn arguments(&self, walk: &Walk) -> Vec<ArrayRef> {
+    fn arguments(&self, walk: &TraceWalk) -> Vec<ArrayRef> {
         let mut columns = walk.column(self.argument);
         columns.push(new_null_array(&self.input_type, 1));
         columns
     }
 
     /// For each query the first value.
-    fn firsts(&self, walk: &mut Walk, keys: &Keys, queries: &Queries) -> Vec<Option<Place>> {
+    fn firsts(&self, walk: &mut TraceWalk, keys: &Keys, queries: &Queries) -> Vec<Option<Place>> {
         let mut firsts = vec![None; queries.times.len()];
         for (key, range) in &queries.groups {
             let firsts = &mut firsts[range.clone()];
@@ -165,7 +165,7 @@ impl Ordered {
     }
 
     /// For each query all values.
-    fn lists(&self, walk: &mut Walk, keys: &Keys, queries: &Queries) -> Vec<Vec<(Place, Diff)>> {
+    fn lists(&self, walk: &mut TraceWalk, keys: &Keys, queries: &Queries) -> Vec<Vec<(Place, Diff)>> {
         let mut lists = vec![Vec::new(); queries.times.len()];
         for (key, range) in &queries.groups {
             let lists = &mut lists[range.clone()];

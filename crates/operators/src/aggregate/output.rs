@@ -24,17 +24,17 @@ use anabranch_flow::tactic::Output;
 pub(crate) type Value<T> = Result<Option<T>, String>;
 
 /// What is known of the pairs beside the result arrays.
-pub(crate) struct Outcome {
+pub(crate) struct GroupOutcome {
     /// For each segment, whether something differs between before and after.
     changed: Vec<bool>,
     /// For entries of pairs without a result, why.
     errors: BTreeMap<usize, String>,
 }
 
-impl Outcome {
+impl GroupOutcome {
     /// Nothing has changed yet in `n_segments` segments.
-    pub(crate) fn new(n_segments: usize) -> Outcome {
-        Outcome { changed: vec![false; n_segments], errors: BTreeMap::new() }
+    pub(crate) fn new(n_segments: usize) -> GroupOutcome {
+        GroupOutcome { changed: vec![false; n_segments], errors: BTreeMap::new() }
     }
 
     /// For each segment, whether something differs between before and after.
@@ -93,7 +93,7 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
     #[inline]
     pub(crate) fn extend_full(
         &mut self,
-        outcome: &mut Outcome,
+        outcome: &mut GroupOutcome,
         first: usize,
         pairs: impl ExactSizeIterator<Item = [T::Native; 2]>,
     ) {
@@ -107,7 +107,7 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
     #[inline]
     pub(crate) fn extend(
         &mut self,
-        outcome: &mut Outcome,
+        outcome: &mut GroupOutcome,
         first: usize,
         pairs: impl ExactSizeIterator<Item = [T::Native; 2]>,
     ) {
@@ -122,7 +122,7 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
     #[inline]
     pub(crate) fn extend_validity(
         &mut self,
-        outcome: &mut Outcome,
+        outcome: &mut GroupOutcome,
         first: usize,
         n_segments: usize,
         exist: Option<impl Iterator<Item = [bool; 2]>>,
@@ -139,7 +139,7 @@ impl<T: ArrowPrimitiveType> Pairs<T> {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        outcome: &mut Outcome,
+        outcome: &mut GroupOutcome,
         segment: usize,
         before: Value<T::Native>,
         after: Value<T::Native>,
@@ -179,7 +179,7 @@ pub(crate) fn assemble(
     results: Vec<ArrayRef>,
     segments: &Segments,
     alive: &[[bool; 2]],
-    outcome: &Outcome,
+    outcome: &GroupOutcome,
     output: &mut Output,
 ) {
     let kept = Kept::new(alive, outcome);
@@ -207,7 +207,7 @@ pub(crate) fn assemble_pieces(
     segments: &Segments,
     alive: &[[bool; 2]],
     starts: &mut [Time],
-    outcome: &Outcome,
+    outcome: &GroupOutcome,
     output: &mut Output,
 ) {
     let mut pieces = Pieces::default();
@@ -277,7 +277,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(alive: &[[bool; 2]], outcome: &Outcome) -> Kept {
+    fn new(alive: &[[bool; 2]], outcome: &GroupOutcome) -> Kept {
         let n_entries = 2 * alive.len();
         let mut differing = alive.iter().zip(&outcome.changed);
         if !outcome.has_errors() && differing.all(|(&alive, &changed)| alive == [true, true] && changed) {
@@ -324,7 +324,7 @@ impl Kept {
     }
 }
 
-impl Outcome {
+impl GroupOutcome {
     #[inline]
     fn has_errors(&self) -> bool {
         !self.errors.is_empty()
@@ -332,7 +332,13 @@ impl Outcome {
 }
 
 /// Puts out the errors that leave and come, each naming its group.
-fn give_errors(keys: &[ArrayRef], segments: &Segments, alive: &[[bool; 2]], outcome: &Outcome, output: &mut Output) {
+fn give_errors(
+    keys: &[ArrayRef],
+    segments: &Segments,
+    alive: &[[bool; 2]],
+    outcome: &GroupOutcome,
+    output: &mut Output,
+) {
     let (mut messages, mut times, mut diffs) = (Vec::new(), Vec::new(), Vec::new());
     for (&entry, message) in &outcome.errors {
         let (segment, side) = (entry / 2, entry % 2);

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Times};
 use arrow::array::new_null_array;
 
-use super::output::{Outcome, assemble};
+use super::output::{GroupOutcome, assemble};
 use super::turn::AggregateTurn;
 use super::{Aggregate, Rows};
 use crate::aggregate::group_table::Touched;
@@ -59,7 +59,7 @@ impl Aggregate {
             upto: 0,
             deltas: RefCell::default(),
         };
-        let mut outcome = Outcome::new(len);
+        let mut outcome = GroupOutcome::new(len);
         let results = self.calls.iter_mut().map(|call| call.step(&turn, &mut outcome)).collect();
         assemble(keys.columns(), results, &segments, &alive, &outcome, out);
     }

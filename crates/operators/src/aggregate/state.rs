@@ -18,7 +18,7 @@ use anabranch_batch::{Diff, Diffs};
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 
-use crate::aggregate::output::Outcome;
+use crate::aggregate::output::GroupOutcome;
 use crate::aggregate::segments::Segments;
 
 /// Segments whose slots are fetched together: they fit the first-level cache.
@@ -38,13 +38,13 @@ pub(crate) struct Input<'a> {
     /// Sum of diffs of each segment, when the call sees all rows.
     pub(crate) multiplicities: Option<&'a [Diff]>,
     /// Deltas that other calls have made of all rows, when the call sees all rows.
-    pub(crate) known: Option<Known<'a>>,
+    pub(crate) known: Option<KnownState<'a>>,
 }
 
 /// The deltas of a turn that depend on their argument alone, for the calls that ask for the same
 /// again.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownState<'a> {
     /// Position of the argument.
     pub(crate) argument: usize,
     pub(crate) deltas: &'a RefCell<Vec<KnownDeltas>>,
@@ -56,7 +56,7 @@ pub(crate) struct KnownDeltas {
     deltas: Rc<dyn Any>,
 }
 
-impl Known<'_> {
+impl KnownState<'_> {
     /// The deltas of this type that are known of the argument, else those that are made now.
     fn get_or_make<D: 'static>(self, make: impl FnOnce() -> Vec<D>) -> Rc<Vec<D>> {
         let known = self.deltas.borrow();
@@ -77,7 +77,7 @@ impl Known<'_> {
 pub(crate) trait State {
     /// Merges a batch. Returns the result before and after each segment, alternating: two entries a
     /// segment.
-    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef;
+    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut GroupOutcome) -> ArrayRef;
     /// Makes room for slots below `n_slots`.
     fn resize(&mut self, n_slots: usize);
     /// Says that so many more slots are likely to come.
@@ -118,13 +118,13 @@ pub(crate) trait Kernel {
     /// Adds a delta.
     fn merge(slot: &mut Self::Slot, delta: &Self::Delta);
     /// Merges all deltas, and computes results.
-    fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef
+    fn walk(&self, walk: StateWalk<'_, Self>, outcome: &mut GroupOutcome) -> ArrayRef
     where
         Self: Sized;
 }
 
 /// Segments about to be merged into slots.
-pub(crate) struct Walk<'a, K: Kernel> {
+pub(crate) struct StateWalk<'a, K: Kernel> {
     slots: &'a mut [K::Slot],
     slot_of_segment: &'a [u32],
     deltas: &'a [K::Delta],
@@ -139,7 +139,7 @@ pub(crate) struct Chunk<'a, K: Kernel> {
     pub(crate) deltas: &'a [K::Delta],
 }
 
-impl<K: Kernel> Walk<'_, K> {
+impl<K: Kernel> StateWalk<'_, K> {
     /// Number of segments.
     pub(crate) fn len(&self) -> usize {
         self.slot_of_segment.len()
@@ -204,14 +204,14 @@ impl<K: Kernel> Linear<K> {
 }
 
 impl<K: Kernel> State for Linear<K> {
-    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut Outcome) -> ArrayRef {
+    fn step(&mut self, input: &Input, segments: &Segments, outcome: &mut GroupOutcome) -> ArrayRef {
         let scatter = || self.kernel.scatter(input, segments.n_numbers());
         let deltas = match input.known {
             Some(known) if K::IS_SHARED => known.get_or_make(scatter),
             _ => Rc::new(scatter()),
         };
         let deltas = &deltas[..segments.len()];
-        let walk = Walk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas };
+        let walk = StateWalk { slots: &mut self.slots, slot_of_segment: &segments.slot, deltas };
         self.kernel.walk(walk, outcome)
     }
 

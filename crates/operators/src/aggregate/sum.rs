@@ -22,8 +22,8 @@ use super::fixed::Fixed;
 use super::lanes;
 use super::narrow::Narrow;
 use super::number_sum::{number_pairs, result};
-use super::output::{Outcome, Pairs, Value};
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::{GroupOutcome, Pairs, Value};
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 
 /// The kernel of exact sums. `N` limbs hold the sum: 3, or 5 for 256-bit decimals.
 #[derive(Debug)]
@@ -45,12 +45,12 @@ pub(crate) enum SumVerb {
 
 /// A sum and how many arguments are in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Total<const N: usize> {
+pub(crate) struct SumTotal<const N: usize> {
     pub(crate) sum: Fixed<N>,
     pub(crate) count: Diff,
 }
 
-impl<const N: usize> Accumulator for Total<N> {
+impl<const N: usize> Accumulator for SumTotal<N> {
     fn word(&self) -> u64 {
         self.count as u64
     }
@@ -61,12 +61,12 @@ impl<const N: usize> Accumulator for Total<N> {
 }
 
 impl<const N: usize> Kernel for ExactSum<N> {
-    type Slot = Total<N>;
-    type Delta = Total<N>;
+    type Slot = SumTotal<N>;
+    type Delta = SumTotal<N>;
 
     const IS_SHARED: bool = true;
 
-    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<Total<N>> {
+    fn scatter(&self, input: &Input, n_segments: usize) -> Vec<SumTotal<N>> {
         let argument = input.argument.as_ref().expect("a sum has an argument");
         match argument.data_type() {
             DataType::Int32 => scatter_values::<Int32Type, N>(argument, input, n_segments, i128::from),
@@ -79,12 +79,12 @@ impl<const N: usize> Kernel for ExactSum<N> {
     }
 
     #[inline]
-    fn merge(slot: &mut Total<N>, delta: &Total<N>) {
+    fn merge(slot: &mut SumTotal<N>, delta: &SumTotal<N>) {
         slot.sum.add(&delta.sum);
         slot.count += delta.count;
     }
 
-    fn walk(&self, walk: Walk<'_, Self>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Self>, outcome: &mut GroupOutcome) -> ArrayRef {
         match self.output_type {
             DataType::UInt64 => self.pairs::<UInt64Type>(walk, outcome, |total| self.integer(total)),
             DataType::Float64 => {
@@ -95,13 +95,13 @@ impl<const N: usize> Kernel for ExactSum<N> {
             DataType::Decimal64(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
                 let limit = power_of_ten(precision.min(DECIMAL64_MAX_PRECISION)) as u128;
-                let value = |total: &Total<N>| Ok(self.decimal(total, &rescale, limit)?.map(|value| value as i64));
+                let value = |total: &SumTotal<N>| Ok(self.decimal(total, &rescale, limit)?.map(|value| value as i64));
                 self.pairs::<Decimal64Type>(walk, outcome, value)
             }
             DataType::Decimal128(precision, scale) => {
                 let rescale = Rescale::new(self.input_scale, scale);
                 let limit = power_of_ten(precision.min(38)) as u128;
-                let value = |total: &Total<N>| self.decimal(total, &rescale, limit);
+                let value = |total: &SumTotal<N>| self.decimal(total, &rescale, limit);
                 match self.verb {
                     SumVerb::Sum => self.pairs_by::<Decimal128Type, _>(walk, outcome, value, rescale.narrow_sum(limit)),
                     SumVerb::Avg => {
@@ -131,9 +131,9 @@ impl<const N: usize> ExactSum<N> {
     /// The results before and after each segment, by `value`.
     fn pairs<T: ArrowPrimitiveType>(
         &self,
-        walk: Walk<'_, Self>,
-        outcome: &mut Outcome,
-        value: impl Fn(&Total<N>) -> Value<T::Native>,
+        walk: StateWalk<'_, Self>,
+        outcome: &mut GroupOutcome,
+        value: impl Fn(&SumTotal<N>) -> Value<T::Native>,
     ) -> ArrayRef {
         self.pairs_by::<T, fn(i64, Diff) -> T::Native>(walk, outcome, value, None)
     }
@@ -141,9 +141,9 @@ impl<const N: usize> ExactSum<N> {
     /// The same, and by `narrow` wherever sums are small enough.
     fn pairs_by<T: ArrowPrimitiveType, F: Fn(i64, Diff) -> T::Native>(
         &self,
-        walk: Walk<'_, Self>,
-        outcome: &mut Outcome,
-        value: impl Fn(&Total<N>) -> Value<T::Native>,
+        walk: StateWalk<'_, Self>,
+        outcome: &mut GroupOutcome,
+        value: impl Fn(&SumTotal<N>) -> Value<T::Native>,
         narrow: Option<Narrow<F>>,
     ) -> ArrayRef {
         let mut pairs = Pairs::<T>::with_capacity(walk.len());
@@ -158,7 +158,7 @@ impl<const N: usize> ExactSum<N> {
     }
 
     #[inline]
-    fn integer<I: TryFrom<i128>>(&self, total: &Total<N>) -> Value<I> {
+    fn integer<I: TryFrom<i128>>(&self, total: &SumTotal<N>) -> Value<I> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl<const N: usize> ExactSum<N> {
         value.map(Some).ok_or_else(|| "bigint out of range in sum".into())
     }
 
-    fn duration(&self, total: &Total<N>) -> Value<i64> {
+    fn duration(&self, total: &SumTotal<N>) -> Value<i64> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -176,7 +176,7 @@ impl<const N: usize> ExactSum<N> {
         value.map(Some).ok_or_else(|| "interval out of range in sum".into())
     }
 
-    fn float(&self, total: &Total<N>) -> Option<f64> {
+    fn float(&self, total: &SumTotal<N>) -> Option<f64> {
         let scale = 10f64.powi(self.input_scale.into());
         (total.count > 0).then(|| self.quotient(total.sum.to_f64(), total.count) / scale)
     }
@@ -187,7 +187,7 @@ impl<const N: usize> ExactSum<N> {
     }
 
     #[inline]
-    fn decimal(&self, total: &Total<N>, rescale: &Rescale, limit: u128) -> Value<i128> {
+    fn decimal(&self, total: &SumTotal<N>, rescale: &Rescale, limit: u128) -> Value<i128> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -200,7 +200,7 @@ impl<const N: usize> ExactSum<N> {
         value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
     }
 
-    fn number(&self, total: &Total<N>) -> Value<Number> {
+    fn number(&self, total: &SumTotal<N>) -> Value<Number> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -213,7 +213,7 @@ impl<const N: usize> ExactSum<N> {
         result(self.verb, &sum, total.count).map(Some)
     }
 
-    fn decimal_wide(&self, total: &Total<N>, rescale: &Rescale, limit: i256) -> Value<i256> {
+    fn decimal_wide(&self, total: &SumTotal<N>, rescale: &Rescale, limit: i256) -> Value<i256> {
         if total.count <= 0 {
             return Ok(None);
         }
@@ -222,7 +222,7 @@ impl<const N: usize> ExactSum<N> {
         value.filter(fits).map(Some).ok_or_else(|| self.out_of_range())
     }
 
-    fn divisor(&self, total: &Total<N>) -> i128 {
+    fn divisor(&self, total: &SumTotal<N>) -> i128 {
         if self.verb == SumVerb::Avg { i128::from(total.count) } else { 1 }
     }
 
@@ -342,7 +342,7 @@ fn scatter_values<T: ArrowPrimitiveType, const N: usize>(
     input: &Input,
     n_segments: usize,
     widen: impl Fn(T::Native) -> i128 + Copy,
-) -> Vec<Total<N>> {
+) -> Vec<SumTotal<N>> {
     let values = argument.as_primitive::<T>().values();
     let is_plain = input.nulls().is_none() && matches!(input.diffs, Diffs::Constant(1));
     if is_plain && values.len() <= FEW_ROWS && size_of::<T::Native>() <= size_of::<i64>() {
@@ -400,7 +400,7 @@ fn narrow_sums<V: Copy>(
     Some(sums.finish())
 }
 
-fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<Total<N>> {
+fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: usize) -> Vec<SumTotal<N>> {
     let values = argument.as_primitive::<Decimal256Type>().values();
     let mut sums = vec![Fixed::<N>::default(); n_segments];
     input.each_valid(|row, segment, diff| sums[segment].add(&Fixed::from(values[row]).times(diff)));
@@ -408,9 +408,9 @@ fn scatter_wide<const N: usize>(argument: &ArrayRef, input: &Input, n_segments: 
 }
 
 /// The sums, and how many arguments are in each.
-fn totals<S, const N: usize>(sums: Vec<S>, input: &Input, widen: impl Fn(S) -> Fixed<N>) -> Vec<Total<N>> {
+fn totals<S, const N: usize>(sums: Vec<S>, input: &Input, widen: impl Fn(S) -> Fixed<N>) -> Vec<SumTotal<N>> {
     let counts = input.counts(sums.len());
-    sums.into_iter().zip(counts.iter()).map(|(sum, &count)| Total { sum: widen(sum), count }).collect()
+    sums.into_iter().zip(counts.iter()).map(|(sum, &count)| SumTotal { sum: widen(sum), count }).collect()
 }
 
 #[cfg(test)]
@@ -441,20 +441,20 @@ mod tests {
     fn pairs_of_chunk(
         is_narrow: bool,
         sum: &ExactSum<3>,
-        slots: &mut [Total<3>],
+        slots: &mut [SumTotal<3>],
         of: &[u32],
-        deltas: &[Total<3>],
-    ) -> (ArrayRef, Outcome) {
+        deltas: &[SumTotal<3>],
+    ) -> (ArrayRef, GroupOutcome) {
         let DataType::Decimal128(precision, scale) = sum.output_type else { panic!("the test is of decimals") };
         let (rescale, limit) = (Rescale::new(sum.input_scale, scale), 10u128.pow(precision.into()));
         let chunk: Chunk<'_, ExactSum<3>> = Chunk { first: 0, slots, slot_of_segment: of, deltas };
         let mut pairs = Pairs::<Decimal128Type>::with_capacity(of.len());
-        let mut outcome = Outcome::new(of.len());
+        let mut outcome = GroupOutcome::new(of.len());
         fn step(
             narrow: Narrow<impl Fn(i64, Diff) -> i128>,
             chunk: Chunk<'_, ExactSum<3>>,
             pairs: &mut Pairs<Decimal128Type>,
-            outcome: &mut Outcome,
+            outcome: &mut GroupOutcome,
         ) {
             assert!(narrow.fits(&chunk), "the test's sums fit");
             narrow.step(chunk, pairs, outcome);
@@ -464,7 +464,7 @@ mod tests {
             (true, SumVerb::Sum) => step(rescale.narrow_sum(limit).expect(fit), chunk, &mut pairs, &mut outcome),
             (true, SumVerb::Avg) => step(rescale.narrow_mean(limit).expect(fit), chunk, &mut pairs, &mut outcome),
             (false, _) => {
-                let value = |total: &Total<3>| sum.decimal(total, &rescale, limit);
+                let value = |total: &SumTotal<3>| sum.decimal(total, &rescale, limit);
                 chunk.each(value, |segment, before, after| pairs.push(&mut outcome, segment, before, after));
             }
         }
@@ -487,10 +487,10 @@ mod tests {
             };
             let mut total = |bits: u32, counts: u64| {
                 let value = (next() >> (64 - bits)) as i128 * if next() % 2 == 0 { 1 } else { -1 };
-                Total { sum: value.into(), count: (next() % counts) as Diff - 2 }
+                SumTotal { sum: value.into(), count: (next() % counts) as Diff - 2 }
             };
-            let slots: Vec<Total<3>> = (0..20).map(|_| total(bits, 30)).collect();
-            let deltas: Vec<Total<3>> = (0..WARM_SEGMENTS).map(|_| total(bits - 7, 5)).collect();
+            let slots: Vec<SumTotal<3>> = (0..20).map(|_| total(bits, 30)).collect();
+            let deltas: Vec<SumTotal<3>> = (0..WARM_SEGMENTS).map(|_| total(bits - 7, 5)).collect();
             // Segments of a slot lie side by side, or are in order of time.
             let run = if round % 2 == 0 { 9 } else { 1 };
             let of: Vec<u32> = (0..deltas.len() as u32).map(|segment| (segment / run * 7) % 20).collect();
@@ -510,7 +510,7 @@ mod tests {
         for (slot, delta, fits) in
             [(1i128 << 46, 1i128 << 39, true), (1 << 47, 0, false), (0, 1 << 40, false), (i128::MIN, 0, false)]
         {
-            let of = |sum: i128| [Total::<3> { sum: sum.into(), count: 1 }];
+            let of = |sum: i128| [SumTotal::<3> { sum: sum.into(), count: 1 }];
             let chunk: Chunk<'_, ExactSum<3>> =
                 Chunk { first: 0, slots: &mut of(slot), slot_of_segment: &[0], deltas: &of(delta) };
             assert_eq!(narrow.fits(&chunk), fits, "{slot} and {delta}");

@@ -16,15 +16,15 @@ use arrow::datatypes::{DataType, Float64Type};
 
 use super::float_sum::FloatSum;
 use super::limbs::Limbs;
-use super::output::{Outcome, Pairs};
-use super::state::{Accumulator, Input, Kernel, Walk};
+use super::output::{GroupOutcome, Pairs};
+use super::state::{Accumulator, Input, Kernel, StateWalk};
 
 /// The kernel of variances. Arguments and results are doubles.
 pub(crate) struct Variance {
     /// What the squared deviations are divided by.
     pub(crate) divisor: Divisor,
     /// What is reported.
-    pub(crate) report: Report,
+    pub(crate) report: VarianceReport,
     /// Memory for D.
     pub(crate) scratch: RefCell<Limbs>,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Divisor {
 
 /// What is reported of the variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum VarianceReport {
     Variance,
     /// Its square root.
     Deviation,
@@ -91,7 +91,7 @@ impl Kernel for Variance {
         slot.squares.merge(&delta.squares);
     }
 
-    fn walk(&self, walk: Walk<'_, Variance>, outcome: &mut Outcome) -> ArrayRef {
+    fn walk(&self, walk: StateWalk<'_, Variance>, outcome: &mut GroupOutcome) -> ArrayRef {
         let mut pairs = Pairs::<Float64Type>::with_capacity(walk.len());
         let value = |moments: &Moments| Ok(self.value(moments));
         walk.each(value, |segment, before, after| pairs.push(outcome, segment, before, after));
@@ -113,7 +113,7 @@ impl Variance {
             return Some(f64::NAN);
         }
         let variance = self.deviation(moments, count).max(0.0) / count as f64 / degrees as f64;
-        Some(if self.report == Report::Deviation { variance.sqrt() } else { variance })
+        Some(if self.report == VarianceReport::Deviation { variance.sqrt() } else { variance })
     }
 
     /// n Q - S S, rounded once.
@@ -140,7 +140,7 @@ mod tests {
             moments.sum.add(value, 1);
             moments.squares.add_square(value, 1);
         }
-        Variance { divisor, report: Report::Variance, scratch: RefCell::default() }.value(&moments)
+        Variance { divisor, report: VarianceReport::Variance, scratch: RefCell::default() }.value(&moments)
     }
 
     #[test]

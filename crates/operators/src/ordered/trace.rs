@@ -104,8 +104,8 @@ impl OrderedTrace {
     }
 
     /// A walk over all groups.
-    pub(crate) fn walk(&self) -> Walk {
-        Walk {
+    pub(crate) fn walk(&self) -> TraceWalk {
+        TraceWalk {
             cursor: ValueCursor::new(&self.layout, &self.spine.runs()),
             before: self.spine.upper(),
             history: Vec::new(),
@@ -119,14 +119,14 @@ impl OrderedTrace {
 }
 
 /// Walks the values of one group after another.
-pub(crate) struct Walk {
+pub(crate) struct TraceWalk {
     cursor: ValueCursor,
     before: Time,
     history: Vec<(Time, Diff)>,
     counts: Vec<Diff>,
 }
 
-impl Walk {
+impl TraceWalk {
     /// Calls `visit(place, counts)` for each value of group `key`, in order, with its multiplicity
     /// at each of `times` (ascending; negative ones count as none), until `visit` breaks. Values
     /// that are absent at all these times are not shown.

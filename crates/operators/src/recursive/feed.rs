@@ -5,8 +5,9 @@ use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::hidden::{Hidden, HiddenTimes};
-use anabranch_flow::line::{Feed, Frontiers, Pulled};
+use anabranch_flow::line::{Feed, Frontiers};
 use anabranch_flow::pending::Pending;
+use anabranch_flow::pulled::Pulled;
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::{Edges, Open, Scope};
 

@@ -12,13 +12,13 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Histories {
     /// The latest round of each slot.
     last: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
     /// An entry that is free, and leads to the others.
     free: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct HistoryEntry {
     count: Diff,
     round: u32,
     /// The round before, of the same slot.
@@ -34,7 +34,7 @@ impl Histories {
     }
 
     pub fn size_bytes(&self) -> usize {
-        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
+        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<HistoryEntry>()
     }
 
     pub fn is_empty(&self, slot: u32) -> bool {
@@ -65,7 +65,7 @@ impl Histories {
         all
     }
 
-    fn entries(&self, slot: u32) -> impl Iterator<Item = Entry> + '_ {
+    fn entries(&self, slot: u32) -> impl Iterator<Item = HistoryEntry> + '_ {
         let entry = |at: u32| (at != NONE).then(|| self.entries[at as usize]);
         std::iter::successors(entry(self.last[slot as usize]), move |last| entry(last.before))
     }
@@ -78,10 +78,10 @@ impl Histories {
             (later, at) = (at, self.entries[at as usize].before);
         }
         if at == NONE || self.entries[at as usize].round < round {
-            let new = self.make(Entry { count, round, before: at });
+            let new = self.make(HistoryEntry { count, round, before: at });
             return self.link(slot, later, new);
         }
-        let Entry { count: now, before, .. } = &mut self.entries[at as usize];
+        let HistoryEntry { count: now, before, .. } = &mut self.entries[at as usize];
         *now += count;
         if *now == 0 {
             let before = *before;
@@ -104,7 +104,7 @@ impl Histories {
         }
     }
 
-    fn make(&mut self, entry: Entry) -> u32 {
+    fn make(&mut self, entry: HistoryEntry) -> u32 {
         if let Some(at) = self.free {
             let next = self.entries[at as usize].before;
             self.free = (next != NONE).then_some(next);

@@ -28,7 +28,7 @@ use arrow::datatypes::{DataType, Decimal64Type, Int64Type};
 use super::kept::{KeptRows, Place};
 use super::spec::LeastSpec;
 use super::steps::{Step, Steps};
-use super::values::{Least as LeastAt, Value, Values};
+use super::values::{Least as LeastAt, LoopValue, Values};
 use crate::aggregate::group_table::{GroupTable, Touched};
 
 /// Rows that are looked up together.
@@ -68,7 +68,7 @@ pub(super) struct Least {
 struct WaitingProposal {
     slot: u32,
     place: Place,
-    value: Value,
+    value: LoopValue,
     diff: Diff,
 }
 
@@ -84,7 +84,7 @@ struct TouchedKey {
 #[derive(Default)]
 struct Changes {
     places: Vec<Place>,
-    values: Vec<Value>,
+    values: Vec<LoopValue>,
     diffs: Vec<Diff>,
 }
 
@@ -176,8 +176,8 @@ impl Least {
         let block = self.waiting_keys.len() as u32;
         self.waiting.extend(of_row.iter().enumerate().map(|(row, &index)| {
             let value = match values.is_null(row) {
-                true => Value { is_null: true, number: 0 },
-                false => Value { is_null: false, number: self.spec.ordered(values.value(row)) },
+                true => LoopValue { is_null: true, number: 0 },
+                false => LoopValue { is_null: false, number: self.spec.ordered(values.value(row)) },
             };
             let (slot, diff) = (slot[index as usize], batch.diffs().get(row));
             WaitingProposal { slot, place: (block, row as u32), value, diff }
@@ -229,7 +229,7 @@ impl Least {
     }
 
     /// Takes a change of a value. Returns whether the key must be looked at.
-    fn take(&mut self, slot: u32, value: Value, round: Time, diff: Diff) -> bool {
+    fn take(&mut self, slot: u32, value: LoopValue, round: Time, diff: Diff) -> bool {
         let at = slot as usize;
         if !self.is_born[at] && self.steps.backward(slot).next().is_none() && !self.touched.contains_key(&slot) {
             self.is_born[at] = true;
@@ -334,7 +334,7 @@ impl Least {
 }
 
 /// The value before a round, that from it on, and the first later round with another one.
-fn around(steps: &[Step], round: Time) -> (Option<Value>, Option<Value>, Option<Time>) {
+fn around(steps: &[Step], round: Time) -> (Option<LoopValue>, Option<LoopValue>, Option<Time>) {
     let value_before = |at: usize| at.checked_sub(1).and_then(|at| steps[at].1);
     let before = steps.partition_point(|(from, _)| *from < round);
     let upto = steps.partition_point(|(from, _)| *from <= round);
@@ -343,7 +343,7 @@ fn around(steps: &[Step], round: Time) -> (Option<Value>, Option<Value>, Option<
 
 impl Changes {
     /// Adds changes of one key, those of equal values summed up.
-    fn add(&mut self, place: Place, changes: &[(Option<Value>, Diff)]) {
+    fn add(&mut self, place: Place, changes: &[(Option<LoopValue>, Diff)]) {
         for (at, (value, _)) in changes.iter().enumerate() {
             let Some(number) = value else { continue };
             if changes[..at].iter().any(|(other, _)| other == value) {
@@ -362,7 +362,7 @@ impl Changes {
         if self.places.is_empty() {
             return None;
         }
-        let number = |value: &Value| (!value.is_null).then(|| spec.ordered(value.number));
+        let number = |value: &LoopValue| (!value.is_null).then(|| spec.ordered(value.number));
         let values = spec.column_of(self.values.iter().map(number).collect());
         let keys = kept.gather(&self.places);
         let columns: Columns = keys.iter().cloned().chain([values]).collect();

@@ -20,7 +20,7 @@ use super::moment::Moment;
 use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
 use super::reduce::{Reduce, ReduceInput};
-use super::spec::{Limit, LoopSpec, Node, NodeId, Ranks};
+use super::spec::{Limit, LoopNode, LoopSpec, NodeId, Ranks};
 use super::stages::Stages;
 use super::trace::{Entering, RoundTrace};
 use crate::relational::join::{JoinSpec, RunPairs};
@@ -28,7 +28,7 @@ use crate::relational::join::{JoinSpec, RunPairs};
 /// A loop. See the module's page.
 pub(super) struct Machine {
     spec: LoopSpec,
-    states: Vec<State>,
+    states: Vec<LoopState>,
     /// Where the rows of joins go while they are made: see [`LoopSpec::ways`].
     ways: Vec<Vec<NodeId>>,
     /// The rows of each node in the present round.
@@ -58,7 +58,7 @@ struct Place {
     is_node_begun: bool,
 }
 
-enum State {
+enum LoopState {
     Stateless,
     Arrangement(RoundTrace),
     Entering(Entering),
@@ -87,17 +87,19 @@ impl Machine {
     /// The same, with ranks that the loop can do with.
     pub(super) fn with_ranks(spec: LoopSpec, arranged: Vec<Entering>, ranks: Ranks) -> Machine {
         let mut arranged: Vec<Option<Entering>> = arranged.into_iter().map(Some).collect();
-        let state = |node: &Node| match node {
-            Node::EnterArranged { input } => {
-                State::Entering(arranged[*input].take().expect("an arrangement enters by one node"))
+        let state = |node: &LoopNode| match node {
+            LoopNode::EnterArranged { input } => {
+                LoopState::Entering(arranged[*input].take().expect("an arrangement enters by one node"))
             }
-            Node::Arrange { layout, .. } => State::Arrangement(RoundTrace::new(layout, spec.effort)),
-            Node::Join { .. } => State::Joining(VecDeque::new()),
-            Node::Distinct { types, .. } => State::Distinct(Distinct::new(types, ranks)),
-            Node::Least { least, .. } => State::Least(Least::new(least.clone())),
-            Node::Reduce { tactic, is_over_nothing, .. } => State::Reduce(Reduce::new(tactic, *is_over_nothing)),
-            Node::Loop { inner, .. } => State::Loop(Box::new(Stages::new(inner))),
-            _ => State::Stateless,
+            LoopNode::Arrange { layout, .. } => LoopState::Arrangement(RoundTrace::new(layout, spec.effort)),
+            LoopNode::Join { .. } => LoopState::Joining(VecDeque::new()),
+            LoopNode::Distinct { types, .. } => LoopState::Distinct(Distinct::new(types, ranks)),
+            LoopNode::Least { least, .. } => LoopState::Least(Least::new(least.clone())),
+            LoopNode::Reduce { tactic, is_over_nothing, .. } => {
+                LoopState::Reduce(Reduce::new(tactic, *is_over_nothing))
+            }
+            LoopNode::Loop { inner, .. } => LoopState::Loop(Box::new(Stages::new(inner))),
+            _ => LoopState::Stateless,
         };
         let states = spec.nodes.iter().map(state).collect();
         let variables = (0..spec.bindings.len()).map(|binding| Variable::new(&spec, binding)).collect();
@@ -124,7 +126,7 @@ impl Machine {
     /// Within an epoch, or if an arrangement enters the loop.
     pub(super) fn copy(&self) -> Machine {
         assert!(self.place.is_none(), "a loop is copied between epochs");
-        let states = self.states.iter().map(State::copy).collect();
+        let states = self.states.iter().map(LoopState::copy).collect();
         let variables = self.variables.iter().map(Variable::copy).collect();
         Machine {
             states,
@@ -138,7 +140,7 @@ impl Machine {
 
     /// Bytes of all that is kept. Runs that copies share count for each of them.
     pub(super) fn size_bytes(&self) -> usize {
-        self.states.iter().map(State::size_bytes).sum()
+        self.states.iter().map(LoopState::size_bytes).sum()
     }
 
     /// Whether the first epoch has begun.
@@ -159,7 +161,7 @@ impl Machine {
     /// The next epoch in which an arrangement that enters has changes.
     pub fn next_time(&self) -> Option<Time> {
         let times = self.states.iter().filter_map(|state| match state {
-            State::Entering(entering) => entering.next_time(),
+            LoopState::Entering(entering) => entering.next_time(),
             _ => None,
         });
         times.min()
@@ -169,17 +171,17 @@ impl Machine {
     pub fn forget_before(&mut self, upto: Time) {
         self.from = self.from.max(upto);
         for state in &mut self.states {
-            if let State::Entering(entering) = state {
+            if let LoopState::Entering(entering) = state {
                 entering.forget_before(upto);
             }
         }
     }
 
     fn entering(&mut self, input: usize) -> &mut Entering {
-        let is_it = |node: &Node| matches!(node, Node::EnterArranged { input: number } if *number == input);
+        let is_it = |node: &LoopNode| matches!(node, LoopNode::EnterArranged { input: number } if *number == input);
         let node = self.spec.nodes.iter().position(is_it).expect("an arrangement enters by a node");
         match &mut self.states[node] {
-            State::Entering(entering) => entering,
+            LoopState::Entering(entering) => entering,
             _ => unreachable!("the node is one by which an arrangement enters"),
         }
     }
@@ -240,38 +242,38 @@ impl Machine {
         let (before, rest) = self.states.split_at_mut(id);
         let state = &mut rest[0];
         match (&self.spec.nodes[id], state) {
-            (Node::Enter { input }, _) => {
+            (LoopNode::Enter { input }, _) => {
                 let entered = std::mem::take(&mut self.entered[*input]);
                 rows.extend(entered.into_iter().map(|batch| batch.with_times(Times::Constant(moment.round))));
             }
-            (Node::Variable { binding }, _) => rows = std::mem::take(&mut self.variables[*binding].next),
-            (Node::Stage { input, stage }, _) => {
+            (LoopNode::Variable { binding }, _) => rows = std::mem::take(&mut self.variables[*binding].next),
+            (LoopNode::Stage { input, stage }, _) => {
                 let mut out = Output::default();
                 self.now[*input].iter().for_each(|batch| stage.apply(batch.clone(), &mut out));
                 rows = out.rows;
                 self.out.errors.extend(out.errors);
             }
-            (Node::Unnest { input, unnest }, _) => {
+            (LoopNode::Unnest { input, unnest }, _) => {
                 let mut out = Output::default();
                 self.now[*input].iter().for_each(|batch| unnest.apply(batch.clone().compact(), &mut out));
                 rows = out.rows;
                 self.out.errors.extend(out.errors);
             }
-            (Node::Union { inputs }, _) => {
+            (LoopNode::Union { inputs }, _) => {
                 inputs.iter().for_each(|input| rows.extend(self.now[*input].iter().cloned()));
             }
-            (Node::Arrange { input, .. }, State::Arrangement(trace)) => trace.take(&self.now[*input]),
-            (Node::Distinct { input, .. }, State::Distinct(distinct)) => {
+            (LoopNode::Arrange { input, .. }, LoopState::Arrangement(trace)) => trace.take(&self.now[*input]),
+            (LoopNode::Distinct { input, .. }, LoopState::Distinct(distinct)) => {
                 self.now[*input].iter().for_each(|batch| distinct.absorb(batch, moment.round));
                 *fuel -= rows_of(&self.now[*input]) as isize;
                 rows.extend(distinct.finish(moment.round));
             }
-            (Node::Least { input, .. }, State::Least(least)) => {
+            (LoopNode::Least { input, .. }, LoopState::Least(least)) => {
                 self.now[*input].iter().for_each(|batch| least.absorb(batch, moment.round));
                 *fuel -= rows_of(&self.now[*input]) as isize;
                 rows.extend(least.finish(moment.round));
             }
-            (Node::Join { left, right, join }, State::Joining(pairs)) => {
+            (LoopNode::Join { left, right, join }, LoopState::Joining(pairs)) => {
                 if !is_begun {
                     *pairs = pairs_of(join, join_side(&before[*left]), join_side(&before[*right]), &moment);
                     rows = self.later[id].remove(&moment.round).unwrap_or_default();
@@ -285,7 +287,7 @@ impl Machine {
                 self.pass_on(id, moment.round);
                 return is_done;
             }
-            (Node::Reduce { inputs, .. }, State::Reduce(reduce)) => {
+            (LoopNode::Reduce { inputs, .. }, LoopState::Reduce(reduce)) => {
                 let sides: Vec<ReduceInput<'_>> = inputs.iter().map(|input| reduce_input(&before[*input])).collect();
                 if !is_begun && !reduce.begin(&sides, &moment) {
                     return true;
@@ -298,7 +300,7 @@ impl Machine {
                 rows = out.rows;
                 self.out.errors.extend(out.errors);
             }
-            (Node::Loop { inputs, .. }, State::Loop(stages)) => {
+            (LoopNode::Loop { inputs, .. }, LoopState::Loop(stages)) => {
                 let sides: Vec<ReduceInput<'_>> = inputs.iter().map(|input| reduce_input(&before[*input])).collect();
                 if !is_begun && !stages.begin(&sides, &moment) {
                     return true;
@@ -307,7 +309,7 @@ impl Machine {
                 rows = out.rows;
                 self.out.errors.extend(out.errors);
             }
-            (Node::EnterArranged { .. }, _) => {}
+            (LoopNode::EnterArranged { .. }, _) => {}
             _ => unreachable!("each node has the state of its kind"),
         }
         *fuel -= rows_of(&rows) as isize + 1;
@@ -321,7 +323,7 @@ impl Machine {
         let Some((last, through)) = self.ways[id].split_last() else { return };
         let mut rows = std::mem::take(&mut self.now[id]);
         for node in through {
-            if let Node::Stage { stage, .. } = &self.spec.nodes[*node] {
+            if let LoopNode::Stage { stage, .. } = &self.spec.nodes[*node] {
                 let mut out = Output::default();
                 rows.drain(..).for_each(|batch| stage.apply(batch, &mut out));
                 rows = out.rows;
@@ -329,8 +331,8 @@ impl Machine {
             }
         }
         match &mut self.states[*last] {
-            State::Distinct(distinct) => rows.iter().for_each(|batch| distinct.absorb(batch, round)),
-            State::Least(least) => rows.iter().for_each(|batch| least.absorb(batch, round)),
+            LoopState::Distinct(distinct) => rows.iter().for_each(|batch| distinct.absorb(batch, round)),
+            LoopState::Least(least) => rows.iter().for_each(|batch| least.absorb(batch, round)),
             _ => unreachable!("rows are absorbed by these"),
         }
     }
@@ -358,7 +360,7 @@ impl Machine {
     /// What the round has changed is now what was before; variables go into the next one.
     fn end_round(&mut self, moment: &Moment) {
         for state in &mut self.states {
-            if let State::Arrangement(trace) = state {
+            if let LoopState::Arrangement(trace) = state {
                 trace.settle();
             }
         }
@@ -373,7 +375,7 @@ impl Machine {
     /// Merges what came in parts. Returns whether that is done.
     fn tidy(&mut self, is_last: bool, fuel: &mut isize) -> bool {
         self.states.iter_mut().all(|state| match state {
-            State::Arrangement(trace) => trace.tidy(is_last, fuel),
+            LoopState::Arrangement(trace) => trace.tidy(is_last, fuel),
             _ => true,
         })
     }
@@ -382,10 +384,10 @@ impl Machine {
     fn next_round(&self) -> Option<Time> {
         let waiting = self.later.iter().filter_map(|later| later.keys().next().copied());
         let states = self.states.iter().filter_map(|state| match state {
-            State::Distinct(distinct) => distinct.next_round(),
-            State::Least(least) => least.next_round(),
-            State::Reduce(reduce) => reduce.next_round(),
-            State::Loop(stages) => stages.next_round(),
+            LoopState::Distinct(distinct) => distinct.next_round(),
+            LoopState::Least(least) => least.next_round(),
+            LoopState::Reduce(reduce) => reduce.next_round(),
+            LoopState::Loop(stages) => stages.next_round(),
             _ => None,
         });
         let variables = self.variables.iter().filter_map(|variable| variable.next.first());
@@ -398,11 +400,11 @@ impl Machine {
     fn close(&mut self, epoch: Time, out: &mut Output) {
         for state in &mut self.states {
             match state {
-                State::Distinct(distinct) => distinct.close(),
-                State::Least(least) => least.close(),
-                State::Reduce(reduce) => reduce.close(),
-                State::Loop(stages) => stages.close(),
-                State::Entering(entering) => entering.close(epoch),
+                LoopState::Distinct(distinct) => distinct.close(),
+                LoopState::Least(least) => least.close(),
+                LoopState::Reduce(reduce) => reduce.close(),
+                LoopState::Loop(stages) => stages.close(),
+                LoopState::Entering(entering) => entering.close(epoch),
                 _ => {}
             }
         }
@@ -425,27 +427,27 @@ impl Machine {
     }
 }
 
-impl State {
-    fn copy(&self) -> State {
+impl LoopState {
+    fn copy(&self) -> LoopState {
         match self {
-            State::Stateless => State::Stateless,
-            State::Arrangement(trace) => State::Arrangement(trace.copy()),
-            State::Entering(_) => unreachable!("no arrangement enters a loop that is copied"),
-            State::Joining(_) => State::Joining(VecDeque::new()),
-            State::Distinct(distinct) => State::Distinct(distinct.clone()),
-            State::Least(least) => State::Least(least.clone()),
-            State::Reduce(reduce) => State::Reduce(reduce.copy()),
-            State::Loop(stages) => State::Loop(Box::new(stages.copy())),
+            LoopState::Stateless => LoopState::Stateless,
+            LoopState::Arrangement(trace) => LoopState::Arrangement(trace.copy()),
+            LoopState::Entering(_) => unreachable!("no arrangement enters a loop that is copied"),
+            LoopState::Joining(_) => LoopState::Joining(VecDeque::new()),
+            LoopState::Distinct(distinct) => LoopState::Distinct(distinct.clone()),
+            LoopState::Least(least) => LoopState::Least(least.clone()),
+            LoopState::Reduce(reduce) => LoopState::Reduce(reduce.copy()),
+            LoopState::Loop(stages) => LoopState::Loop(Box::new(stages.copy())),
         }
     }
 
     fn size_bytes(&self) -> usize {
         match self {
-            State::Arrangement(trace) => trace.size_bytes(),
-            State::Distinct(distinct) => distinct.size_bytes(),
-            State::Least(least) => least.size_bytes(),
-            State::Loop(stages) => stages.size_bytes(),
-            State::Stateless | State::Entering(_) | State::Joining(_) | State::Reduce(_) => 0,
+            LoopState::Arrangement(trace) => trace.size_bytes(),
+            LoopState::Distinct(distinct) => distinct.size_bytes(),
+            LoopState::Least(least) => least.size_bytes(),
+            LoopState::Loop(stages) => stages.size_bytes(),
+            LoopState::Stateless | LoopState::Entering(_) | LoopState::Joining(_) | LoopState::Reduce(_) => 0,
         }
     }
 }
@@ -462,12 +464,15 @@ impl Variable {
     }
 
     fn new(spec: &LoopSpec, binding: usize) -> Variable {
-        let reads = |node: &Node| matches!(node, Node::Variable { binding: read } if *read == binding);
+        let reads = |node: &LoopNode| matches!(node, LoopNode::Variable { binding: read } if *read == binding);
         let node = &spec.nodes[spec.bindings[binding]];
         Variable {
             next: vec![],
             is_read: spec.nodes.iter().any(reads),
-            is_consolidated: matches!(node, Node::Distinct { .. } | Node::Least { .. } | Node::Reduce { .. }),
+            is_consolidated: matches!(
+                node,
+                LoopNode::Distinct { .. } | LoopNode::Least { .. } | LoopNode::Reduce { .. }
+            ),
             overrun: matches!(spec.limit, Limit::Error(..)).then(Overrun::default),
         }
     }
@@ -519,18 +524,18 @@ fn summed(batches: Vec<Batch>, epoch: Time) -> Vec<Batch> {
     Batch::concat(&all).map(consolidate).into_iter().collect()
 }
 
-fn join_side(state: &State) -> JoinSide<'_> {
+fn join_side(state: &LoopState) -> JoinSide<'_> {
     match state {
-        State::Arrangement(trace) => JoinSide::Inside(trace),
-        State::Entering(entering) => JoinSide::Outside(entering),
+        LoopState::Arrangement(trace) => JoinSide::Inside(trace),
+        LoopState::Entering(entering) => JoinSide::Outside(entering),
         _ => unreachable!("a join reads arrangements"),
     }
 }
 
-fn reduce_input(state: &State) -> ReduceInput<'_> {
+fn reduce_input(state: &LoopState) -> ReduceInput<'_> {
     match state {
-        State::Arrangement(trace) => ReduceInput::Inside(trace),
-        State::Entering(entering) => ReduceInput::Outside(entering),
+        LoopState::Arrangement(trace) => ReduceInput::Inside(trace),
+        LoopState::Entering(entering) => ReduceInput::Outside(entering),
         _ => unreachable!("a reduction reads arrangements"),
     }
 }

@@ -18,7 +18,7 @@ pub type NodeId = usize;
 #[derive(Clone)]
 pub struct LoopSpec {
     /// Inputs come before users; only variables lead back.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<LoopNode>,
     /// How many streams enter.
     pub n_inputs: usize,
     /// The node that defines each variable.
@@ -36,11 +36,12 @@ impl LoopSpec {
     /// point does not depend on the rounds in which rows come. What a variable brings into the next
     /// round must be a set.
     pub fn is_monotone(&self) -> bool {
-        let is_sum = |node: &Node| !matches!(node, Node::Reduce { .. } | Node::Least { .. } | Node::Loop { .. });
+        let is_sum =
+            |node: &LoopNode| !matches!(node, LoopNode::Reduce { .. } | LoopNode::Least { .. } | LoopNode::Loop { .. });
         let is_read = |binding| {
-            self.nodes.iter().any(|node| matches!(node, Node::Variable { binding: read } if *read == binding))
+            self.nodes.iter().any(|node| matches!(node, LoopNode::Variable { binding: read } if *read == binding))
         };
-        let is_set = |binding: usize| matches!(self.nodes[self.bindings[binding]], Node::Distinct { .. });
+        let is_set = |binding: usize| matches!(self.nodes[self.bindings[binding]], LoopNode::Distinct { .. });
         let sets = (0..self.bindings.len()).all(|binding| !is_read(binding) || is_set(binding));
         self.limit == Limit::None && sets && self.nodes.iter().all(is_sum)
     }
@@ -64,8 +65,8 @@ impl LoopSpec {
         for id in (0..self.nodes.len()).rev() {
             let [user] = users[id][..] else { continue };
             let Some(node) = self.nodes.get(user) else { continue };
-            let absorbs = matches!(node, Node::Distinct { .. } | Node::Least { .. });
-            let passes = matches!(node, Node::Union { .. } | Node::Stage { .. }) && !ways[user].is_empty();
+            let absorbs = matches!(node, LoopNode::Distinct { .. } | LoopNode::Least { .. });
+            let passes = matches!(node, LoopNode::Union { .. } | LoopNode::Stage { .. }) && !ways[user].is_empty();
             if absorbs || passes {
                 ways[id] = std::iter::once(user).chain(ways[user].iter().copied()).collect();
             }
@@ -74,15 +75,19 @@ impl LoopSpec {
     }
 }
 
-impl Node {
+impl LoopNode {
     /// The nodes that it reads.
     fn inputs(&self) -> Vec<NodeId> {
         match self {
-            Node::Enter { .. } | Node::EnterArranged { .. } | Node::Variable { .. } => vec![],
-            Node::Stage { input, .. } | Node::Unnest { input, .. } | Node::Arrange { input, .. } => vec![*input],
-            Node::Distinct { input, .. } | Node::Least { input, .. } => vec![*input],
-            Node::Join { left, right, .. } => vec![*left, *right],
-            Node::Union { inputs } | Node::Reduce { inputs, .. } | Node::Loop { inputs, .. } => inputs.clone(),
+            LoopNode::Enter { .. } | LoopNode::EnterArranged { .. } | LoopNode::Variable { .. } => vec![],
+            LoopNode::Stage { input, .. } | LoopNode::Unnest { input, .. } | LoopNode::Arrange { input, .. } => {
+                vec![*input]
+            }
+            LoopNode::Distinct { input, .. } | LoopNode::Least { input, .. } => vec![*input],
+            LoopNode::Join { left, right, .. } => vec![*left, *right],
+            LoopNode::Union { inputs } | LoopNode::Reduce { inputs, .. } | LoopNode::Loop { inputs, .. } => {
+                inputs.clone()
+            }
         }
     }
 }
@@ -131,13 +136,13 @@ pub struct LeastSpec {
     pub types: Vec<DataType>,
 }
 
-/// Makes the tactic of a [`Node::Reduce`], for inputs of these layouts. It may put out rows over
+/// Makes the tactic of a [`LoopNode::Reduce`], for inputs of these layouts. It may put out rows over
 /// nothing at round 1.
 pub type TacticMaker = Arc<dyn Fn(&[Arc<Layout>]) -> Box<dyn Timed> + Send + Sync>;
 
 /// A step of a round.
 #[derive(Clone)]
-pub enum Node {
+pub enum LoopNode {
     /// The rows of a stream from outside of the loop.
     Enter {
         /// Number of the stream.

@@ -6,7 +6,7 @@
 use anabranch_batch::Time;
 
 use super::histories::number;
-use super::values::Value;
+use super::values::LoopValue;
 
 const NONE: u32 = u32::MAX;
 const NULL_BIT: u32 = 1 << 31;
@@ -17,16 +17,16 @@ const ROUND_MAX: u32 = ABSENT_BIT - 1;
 #[derive(Clone, Default)]
 pub(super) struct Steps {
     last: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<StepEntry>,
     /// An entry that is free, and leads to the others.
     free: Option<u32>,
 }
 
 /// A value from a round on; `None` where the key has none.
-pub(super) type Step = (Time, Option<Value>);
+pub(super) type Step = (Time, Option<LoopValue>);
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct StepEntry {
     number: i64,
     /// A round; and bits of the value.
     round: u32,
@@ -40,24 +40,24 @@ impl Steps {
     }
 
     pub fn size_bytes(&self) -> usize {
-        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
+        self.last.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<StepEntry>()
     }
 
     /// The steps of a slot, the latest first.
     pub fn backward(&self, slot: u32) -> impl Iterator<Item = Step> + '_ {
         let entry = |at: u32| (at != NONE).then(|| self.entries[at as usize]);
-        std::iter::successors(entry(self.last[slot as usize]), move |last| entry(last.before)).map(Entry::step)
+        std::iter::successors(entry(self.last[slot as usize]), move |last| entry(last.before)).map(StepEntry::step)
     }
 
     /// The value in the end.
-    pub fn last(&self, slot: u32) -> Option<Value> {
+    pub fn last(&self, slot: u32) -> Option<LoopValue> {
         self.backward(slot).next().and_then(|(_, value)| value)
     }
 
     /// The greatest value of all rounds from this one on; `None` if there is a round without a
     /// value.
-    pub fn greatest_from(&self, slot: u32, round: Time) -> Option<Value> {
-        let mut greatest: Option<Value> = None;
+    pub fn greatest_from(&self, slot: u32, round: Time) -> Option<LoopValue> {
+        let mut greatest: Option<LoopValue> = None;
         for (from, value) in self.backward(slot) {
             greatest = greatest.max(Some(value?));
             if from <= round {
@@ -73,10 +73,10 @@ impl Steps {
         assert!(round <= ROUND_MAX, "a loop with aggregates has fewer than a billion rounds");
         let bits = match value {
             None => ABSENT_BIT,
-            Some(Value { is_null, .. }) => NULL_BIT * u32::from(is_null),
+            Some(LoopValue { is_null, .. }) => NULL_BIT * u32::from(is_null),
         };
         let number = value.map_or(0, |value| value.number);
-        let entry = Entry { number, round: round | bits, before: self.last[slot as usize] };
+        let entry = StepEntry { number, round: round | bits, before: self.last[slot as usize] };
         self.last[slot as usize] = self.make(entry);
     }
 
@@ -96,7 +96,7 @@ impl Steps {
         self.last = old_of_new.iter().map(|&old| self.last[old as usize]).collect();
     }
 
-    fn make(&mut self, entry: Entry) -> u32 {
+    fn make(&mut self, entry: StepEntry) -> u32 {
         if let Some(at) = self.free {
             let next = std::mem::replace(&mut self.entries[at as usize], entry).before;
             self.free = (next != NONE).then_some(next);
@@ -107,9 +107,9 @@ impl Steps {
     }
 }
 
-impl Entry {
+impl StepEntry {
     fn step(self) -> Step {
-        let value = Value { is_null: self.round & NULL_BIT != 0, number: self.number };
+        let value = LoopValue { is_null: self.round & NULL_BIT != 0, number: self.number };
         (Time::from(self.round & ROUND_MAX), (self.round & ABSENT_BIT == 0).then_some(value))
     }
 }
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn steps_are_found_by_round_and_replaced() {
-        let value = |number| Some(Value { is_null: false, number });
-        let null = Some(Value { is_null: true, number: 0 });
+        let value = |number| Some(LoopValue { is_null: false, number });
+        let null = Some(LoopValue { is_null: true, number: 0 });
         let mut steps = Steps::default();
         steps.resize(1);
         [(1, null), (3, value(9)), (6, value(4))].into_iter().for_each(|step| steps.push(0, step));

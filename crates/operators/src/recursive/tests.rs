@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::machine::Machine;
-use super::{LeastSpec, Limit, LoopSpec, Node, NodeId, Ranks};
+use super::{LeastSpec, Limit, LoopNode, LoopSpec, NodeId, Ranks};
 use crate::relational::join::JoinSpec;
 use crate::stateless::filter_project::Stage;
 
@@ -36,10 +36,10 @@ fn batch(rows: &[(Pair, Diff)]) -> Batch {
 
 /// Nodes of a loop over pairs.
 #[derive(Default)]
-struct Pairs(Vec<Node>);
+struct Pairs(Vec<LoopNode>);
 
 impl Pairs {
-    fn push(&mut self, node: Node) -> NodeId {
+    fn push(&mut self, node: LoopNode) -> NodeId {
         self.0.push(node);
         self.0.len() - 1
     }
@@ -47,13 +47,13 @@ impl Pairs {
     fn by(&mut self, input: NodeId, column: usize) -> NodeId {
         let types = vec![DataType::Int64; 2];
         let layout = Arc::new(Layout { key: vec![column], values: ValueOrder::Hash, types });
-        self.push(Node::Arrange { input, layout })
+        self.push(LoopNode::Arrange { input, layout })
     }
 
     /// All rows under one key.
     fn all(&mut self, input: NodeId) -> NodeId {
         let layout = Arc::new(Layout { key: vec![], values: ValueOrder::Hash, types: vec![DataType::Int64; 2] });
-        self.push(Node::Arrange { input, layout })
+        self.push(LoopNode::Arrange { input, layout })
     }
 
     /// `(l.a, r.b)` where `l.b = r.a`.
@@ -69,12 +69,12 @@ impl Pairs {
             stage,
             as_of: 0,
         };
-        self.push(Node::Join { left, right, join: Box::new(join) })
+        self.push(LoopNode::Join { left, right, join: Box::new(join) })
     }
 
     fn set_of(&mut self, inputs: Vec<NodeId>) -> NodeId {
-        let input = self.push(Node::Union { inputs });
-        self.push(Node::Distinct { input, types: vec![DataType::Int64; 2] })
+        let input = self.push(LoopNode::Union { inputs });
+        self.push(LoopNode::Distinct { input, types: vec![DataType::Int64; 2] })
     }
 }
 
@@ -82,8 +82,8 @@ impl Pairs {
 /// relations, variables and compositions of them.
 fn program(numbers: &mut Numbers) -> LoopSpec {
     let mut pairs = Pairs::default();
-    let entered: Vec<NodeId> = (0..2).map(|input| pairs.push(Node::Enter { input })).collect();
-    let variables: Vec<NodeId> = (0..2).map(|binding| pairs.push(Node::Variable { binding })).collect();
+    let entered: Vec<NodeId> = (0..2).map(|input| pairs.push(LoopNode::Enter { input })).collect();
+    let variables: Vec<NodeId> = (0..2).map(|binding| pairs.push(LoopNode::Variable { binding })).collect();
     let (mut known, mut bindings) = ([entered.clone(), variables].concat(), Vec::new());
     for _ in 0..2 {
         let mut parts = vec![entered[numbers.below(2) as usize]];
@@ -180,8 +180,8 @@ fn sticky_equals_exact() {
 /// A loop that has another one inside, which reads the variable and a relation.
 fn two_deep(numbers: &mut Numbers) -> LoopSpec {
     let mut inner = Pairs::default();
-    let [entered, edges] = [0, 1].map(|input| inner.push(Node::Enter { input }));
-    let variable = inner.push(Node::Variable { binding: 0 });
+    let [entered, edges] = [0, 1].map(|input| inner.push(LoopNode::Enter { input }));
+    let variable = inner.push(LoopNode::Variable { binding: 0 });
     let further = match numbers.below(3) {
         0 => inner.compose(variable, variable),
         _ => inner.compose(variable, edges),
@@ -189,7 +189,7 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
     let (set, limit) = match numbers.below(2) {
         0 => (inner.set_of(vec![entered, further]), Limit::None),
         _ => {
-            let input = inner.push(Node::Union { inputs: vec![entered, further] });
+            let input = inner.push(LoopNode::Union { inputs: vec![entered, further] });
             let least = LeastSpec {
                 key: vec![0],
                 value: 1,
@@ -197,16 +197,16 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
                 types: vec![DataType::Int64; 2],
             };
             // (A least value takes back what it was made of: rounds may have no end.)
-            (inner.push(Node::Least { input, least }), Limit::Return(5))
+            (inner.push(LoopNode::Least { input, least }), Limit::Return(5))
         }
     };
     let inner = spec(inner, vec![set], limit);
 
     let mut outer = Pairs::default();
-    let [first, edges] = [0, 1].map(|input| outer.push(Node::Enter { input }));
-    let variable = outer.push(Node::Variable { binding: 0 });
+    let [first, edges] = [0, 1].map(|input| outer.push(LoopNode::Enter { input }));
+    let variable = outer.push(LoopNode::Variable { binding: 0 });
     let inputs = [variable, edges].map(|input| outer.all(input)).to_vec();
-    let inside = outer.push(Node::Loop { inputs, inner: Arc::new(inner) });
+    let inside = outer.push(LoopNode::Loop { inputs, inner: Arc::new(inner) });
     let step = outer.compose(inside, if numbers.below(2) == 0 { edges } else { first });
     let set = outer.set_of(vec![first, step]);
     spec(outer, vec![set], Limit::Return(2 + numbers.below(20) as Time))

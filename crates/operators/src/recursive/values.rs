@@ -16,7 +16,7 @@ const FEW_MAX: usize = 256;
 
 /// A value that is ordered as a number; NULL comes after all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Value {
+pub(super) struct LoopValue {
     pub is_null: bool,
     pub number: i64,
 }
@@ -24,12 +24,12 @@ pub(super) struct Value {
 /// See the module's page.
 #[derive(Clone)]
 pub(super) enum Values {
-    Few(Vec<Entry>),
-    Many(BTreeMap<(Value, u32), Diff>),
+    Few(Vec<ValueEntry>),
+    Many(BTreeMap<(LoopValue, u32), Diff>),
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct ValueEntry {
     number: i64,
     /// A round; and [`NULL_BIT`].
     round: u32,
@@ -42,7 +42,7 @@ const NULL_BIT: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
     /// `None` if no value has a positive count.
-    pub value: Option<Value>,
+    pub value: Option<LoopValue>,
     /// The first later round in which this may be another one.
     pub until: Option<Time>,
 }
@@ -55,8 +55,8 @@ impl Values {
     /// Bytes beside the value itself; those of a tree are an estimate.
     pub fn size_bytes(&self) -> usize {
         match self {
-            Values::Few(entries) => entries.capacity() * size_of::<Entry>(),
-            Values::Many(entries) => entries.len() * 2 * size_of::<((Value, u32), Diff)>(),
+            Values::Few(entries) => entries.capacity() * size_of::<ValueEntry>(),
+            Values::Many(entries) => entries.len() * 2 * size_of::<((LoopValue, u32), Diff)>(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Values {
     }
 
     /// Adds to the count of a value in a round.
-    pub fn add(&mut self, value: Value, round: Time, count: Diff) {
+    pub fn add(&mut self, value: LoopValue, round: Time, count: Diff) {
         let round = number(round);
         match self {
             Values::Few(entries) => {
@@ -106,7 +106,7 @@ impl Values {
 }
 
 /// Returns whether the entries have room for it.
-fn add_to_few(entries: &mut Vec<Entry>, value: Value, round: u32, count: Diff) -> bool {
+fn add_to_few(entries: &mut Vec<ValueEntry>, value: LoopValue, round: u32, count: Diff) -> bool {
     match entries.binary_search_by(|entry| entry.compare(value, round)) {
         Ok(at) => {
             let Ok(sum) = i32::try_from(Diff::from(entries[at].count) + count) else { return false };
@@ -125,14 +125,14 @@ fn add_to_few(entries: &mut Vec<Entry>, value: Value, round: u32, count: Diff) -
                 entries.reserve_exact(entries.len() / 4 + 1);
             }
             let null = if value.is_null { NULL_BIT } else { 0 };
-            entries.insert(at, Entry { number: value.number, round: round | null, count });
+            entries.insert(at, ValueEntry { number: value.number, round: round | null, count });
         }
     }
     true
 }
 
 /// The first value with a positive count. A change of it, or of one before it, may come later.
-fn least_of(entries: impl Iterator<Item = (Value, u32, Diff)>, round: u32) -> Least {
+fn least_of(entries: impl Iterator<Item = (LoopValue, u32, Diff)>, round: u32) -> Least {
     let (mut value, mut sum, mut until) = (None, 0, None);
     for (next, at, count) in entries {
         if value != Some(next) {
@@ -149,16 +149,16 @@ fn least_of(entries: impl Iterator<Item = (Value, u32, Diff)>, round: u32) -> Le
     Least { value: value.filter(|_| sum > 0), until: until.map(Time::from) }
 }
 
-impl Entry {
-    fn value(&self) -> Value {
-        Value { is_null: self.round & NULL_BIT != 0, number: self.number }
+impl ValueEntry {
+    fn value(&self) -> LoopValue {
+        LoopValue { is_null: self.round & NULL_BIT != 0, number: self.number }
     }
 
     fn round(&self) -> u32 {
         self.round & !NULL_BIT
     }
 
-    fn compare(&self, value: Value, round: u32) -> Ordering {
+    fn compare(&self, value: LoopValue, round: u32) -> Ordering {
         (self.value(), self.round()).cmp(&(value, round))
     }
 }
@@ -167,11 +167,11 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn value(number: i64) -> Value {
-        Value { is_null: false, number }
+    fn value(number: i64) -> LoopValue {
+        LoopValue { is_null: false, number }
     }
 
-    const NULL: Value = Value { is_null: true, number: 0 };
+    const NULL: LoopValue = LoopValue { is_null: true, number: 0 };
 
     #[test]
     fn the_least_value_of_a_round_is_the_first_with_a_positive_count() {

@@ -173,16 +173,9 @@ fn trues(mask: &BooleanArray) -> BooleanBuffer {
     }
 }
 
-/// Keeps the rows on which the predicate is true; rows on which it fails go to the errors.
-pub fn filter_rows(predicate: &ExpressionRef, batch: Batch, out: &mut Output) -> Batch {
-    let (mask, errors) = evaluate_mask(predicate, &batch);
-    out.errors.extend(errors);
-    if mask.true_count() == mask.len() { batch } else { batch.filter(&mask) }
-}
-
 /// Where the predicate is true (never NULL), and the errors of the rows on which it fails (false in
 /// the mask).
-pub fn evaluate_mask(predicate: &ExpressionRef, batch: &Batch) -> (BooleanArray, Vec<Batch>) {
+pub(crate) fn evaluate_mask(predicate: &ExpressionRef, batch: &Batch) -> (BooleanArray, Vec<Batch>) {
     let mut errors = Vec::new();
     let mut mask = Vec::with_capacity(batch.len());
     evaluate_mask_part(predicate, batch, &mut mask, &mut errors);
@@ -211,7 +204,7 @@ fn evaluate_mask_part(predicate: &ExpressionRef, batch: &Batch, mask: &mut Vec<b
 }
 
 /// One error row for each row of `batch`, at its time, for its lifetime and with its diff.
-pub fn error_rows(batch: &Batch, message: &str) -> Batch {
+pub(crate) fn error_rows(batch: &Batch, message: &str) -> Batch {
     let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(message, batch.len())));
     Batch::new(vec![messages], batch.times().clone(), batch.diffs().clone()).with_until(batch.until().clone())
 }

@@ -36,7 +36,7 @@ use super::cover::Cover;
 use super::events::one_each;
 use super::in_force::{InForce, NONE, keep_only, new_id};
 use super::slots::Slots;
-use super::turn::{Step, Turn, next_step, split_null_keys};
+use super::turn::{Turn, TurnStep, next_step, split_null_keys};
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Events and keys below which nothing is swept.
@@ -93,18 +93,18 @@ struct Doing {
     hidden: Vec<u32>,
     /// Keys from before whose cover may have ended.
     uncovered: Vec<u32>,
-    emit: Emit,
+    emit: AbsentOutput,
 }
 
 /// Output under construction.
 #[derive(Debug, Default)]
-struct Emit {
+struct AbsentOutput {
     ids: Vec<u32>,
     times: Vec<Time>,
     untils: Vec<Time>,
 }
 
-impl Emit {
+impl AbsentOutput {
     #[inline]
     fn push(&mut self, id: u32, time: Time, until: Time) {
         self.ids.push(id);
@@ -164,21 +164,21 @@ impl Absent {
         while let Some((side, step)) = next_step(turns) {
             let turn = &turns[side];
             match (side, step) {
-                (0, Step::Starts(rows)) => {
+                (0, TurnStep::Starts(rows)) => {
                     let times = &turn.times[rows.clone()];
                     self.start_right(times, &right_ends[rows.clone()], &right_slots[rows], doing);
                 }
-                (0, Step::End { row, .. }) => {
+                (0, TurnStep::End { row, .. }) => {
                     let slot = right_slots[row];
                     if self.cover.close(slot, turn.times[row]) {
                         doing.uncovered.push(slot);
                     }
                 }
-                (_, Step::Starts(rows)) => {
+                (_, TurnStep::Starts(rows)) => {
                     self.start_left(rows.start + doing.first as usize..rows.end + doing.first as usize);
                     turn.open_edges(&mut self.in_force, rows, doing.first);
                 }
-                (_, Step::End { row, start }) => {
+                (_, TurnStep::End { row, start }) => {
                     let (id, hash, time) = (doing.first + row as u32, turn.hash(row), turn.times[row]);
                     let ended = self.in_force.close(start, hash, id, time);
                     doing.ended.extend(ended.filter(|id| *id < doing.first));
@@ -229,7 +229,7 @@ impl Absent {
     }
 
     /// Puts out the last piece of an event that has ended.
-    fn end(&mut self, id: u32, emit: &mut Emit) {
+    fn end(&mut self, id: u32, emit: &mut AbsentOutput) {
         let (end, from) = (self.in_force.ends[id as usize], self.from[id as usize]);
         if self.stretches[id as usize] == OUT {
             return emit.push(id, end, from);
@@ -280,7 +280,7 @@ impl Absent {
 
     /// The last pieces of `n` left events from `first` on that have ended and whose start edges are
     /// not out. Which pieces are empty is for no processor to guess: there are no branches on data.
-    fn put_out_ended(&mut self, first: u32, n: usize, emit: &mut Emit) {
+    fn put_out_ended(&mut self, first: u32, n: usize, emit: &mut AbsentOutput) {
         let ids = first as usize..first as usize + n;
         let begun = emit.ids.len();
         emit.ids.resize(begun + n, NONE);
@@ -342,7 +342,7 @@ impl Absent {
         self.put_out_new(doing);
         self.cover.end_turn();
         self.put_out_uncovered(doing);
-        let Emit { ids, times, untils } = std::mem::take(&mut doing.emit);
+        let AbsentOutput { ids, times, untils } = std::mem::take(&mut doing.emit);
         if !ids.is_empty() {
             let columns = self.in_force.gather(&ids);
             let rows = Batch::with_len(columns, ids.len(), Times::Column(times.into()), Diffs::Constant(1));
@@ -393,7 +393,7 @@ impl Timed for Absent {
         // (What has no known end has not ended at the end of time.)
         let last = upto.min(END - 1);
         let (ended, hidden, uncovered) = Default::default();
-        let mut doing = Doing { upto, last, first, ended, hidden, uncovered, emit: Emit::default() };
+        let mut doing = Doing { upto, last, first, ended, hidden, uncovered, emit: AbsentOutput::default() };
         self.merge(&mut turns, &mut doing);
         self.put_out(&mut doing, out);
         self.sweep(upto);

@@ -27,7 +27,7 @@ use super::events::one_each;
 use super::lists::{Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::starts_only;
-use super::walk::{Row, Walk};
+use super::walk::{EventWalk, Row};
 use crate::ordered::instants::Instants;
 use anabranch_flow::tactic::{Output, Timed};
 
@@ -58,8 +58,8 @@ struct Passing {
 }
 
 /// Rows of a turn, with their values of the key that rises.
-struct Turn {
-    rows: Walk,
+struct AppendTurn {
+    rows: EventWalk,
     /// In the order of the rows; none without such a key.
     values: Vec<i64>,
     at: usize,
@@ -93,7 +93,7 @@ impl AppendJoin {
         }
     }
 
-    fn turn(&mut self, side: usize, upto: Time) -> Turn {
+    fn turn(&mut self, side: usize, upto: Time) -> AppendTurn {
         let batches = self.arrivals[side].take_before(upto);
         let mut values = Vec::new();
         if let Some(rising) = self.rising {
@@ -103,12 +103,16 @@ impl AppendJoin {
                 values.extend((0..batch.len()).map(|row| instants.at(row)));
             }
         }
-        Turn { rows: Walk::new(&batches, &self.keys[side], &mut self.slots, &mut self.sides[side]), values, at: 0 }
+        AppendTurn {
+            rows: EventWalk::new(&batches, &self.keys[side], &mut self.slots, &mut self.sides[side]),
+            values,
+            at: 0,
+        }
     }
 
     /// The next row of a side meets those of the other, and stays for those to come.
     #[inline]
-    fn take(&mut self, side: usize, turn: &mut Turn, emit: &mut Emit) {
+    fn take(&mut self, side: usize, turn: &mut AppendTurn, emit: &mut AppendOutput) {
         let Some(Row { time, slot, place, has_null }) = turn.rows.take() else { return };
         let value = turn.values.get(turn.at).copied();
         turn.at += 1;
@@ -153,7 +157,7 @@ impl AppendJoin {
 
 /// Output under construction.
 #[derive(Debug, Default)]
-struct Emit {
+struct AppendOutput {
     places: [Vec<Place>; 2],
     times: Vec<Time>,
 }
@@ -167,7 +171,7 @@ impl Timed for AppendJoin {
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let mut turns = [self.turn(0, upto), self.turn(1, upto)];
         self.sides.iter_mut().for_each(|side| side.resize(self.slots.n_slots()));
-        let mut emit = Emit::default();
+        let mut emit = AppendOutput::default();
         loop {
             let next = match (turns[0].rows.next_time(), turns[1].rows.next_time()) {
                 (None, None) => break,

@@ -32,10 +32,10 @@ use arrow::datatypes::DataType;
 use super::agenda::Agenda;
 use super::arrivals::Arrivals;
 use super::events::one_each;
-use super::lists::{Entry, Lists, NONE, Place};
+use super::lists::{ListEntry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
-use super::walk::{Row, Walk};
+use super::walk::{EventWalk, Row};
 use crate::ordered::asof::Strategy;
 use anabranch_flow::tactic::{Output, Timed};
 
@@ -67,7 +67,7 @@ pub struct AsofSpec {
 
 /// The tactic. See the module's page.
 #[derive(Debug)]
-pub struct Asof {
+pub struct TemporalAsof {
     spec: AsofSpec,
     arrivals: [Arrivals; 2],
     slots: Slots,
@@ -86,7 +86,7 @@ pub struct Asof {
 
 /// Output under construction.
 #[derive(Debug, Default)]
-struct Emit {
+struct AsofOutput {
     /// Left and right rows of pairs,
     pairs: [Vec<Place>; 2],
     pair_times: Vec<Time>,
@@ -107,15 +107,15 @@ struct Answer {
     behind: Option<Time>,
 }
 
-impl Asof {
+impl TemporalAsof {
     /// The join of nothing with nothing.
     ///
     /// # Panics
     /// If keys differ in number, or the tolerance is negative.
-    pub fn new(spec: AsofSpec) -> Asof {
+    pub fn new(spec: AsofSpec) -> TemporalAsof {
         assert_eq!(spec.left_key.len(), spec.right_key.len(), "keys have as many columns on both sides");
         assert!(spec.tolerance.is_none_or(|ticks| ticks >= 0), "a tolerance is not negative");
-        Asof {
+        TemporalAsof {
             arrivals: Default::default(),
             slots: Slots::new(&spec.key_types),
             waiting: Lists::default(),
@@ -129,7 +129,7 @@ impl Asof {
 
     /// Both sides' rows, time by time: what gives up before, what begins on the right, what that
     /// answers, what begins on the left.
-    fn merge(&mut self, mut left: Walk, mut right: Walk, upto: Time, emit: &mut Emit) {
+    fn merge(&mut self, mut left: EventWalk, mut right: EventWalk, upto: Time, emit: &mut AsofOutput) {
         while let Some(time) = left.next_time().into_iter().chain(right.next_time()).min() {
             self.give_up(time.saturating_sub(1), emit);
             while right.next_time() == Some(time)
@@ -154,7 +154,7 @@ impl Asof {
 
     /// A right event becomes the last of its key.
     #[inline]
-    fn take_right(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut Emit) {
+    fn take_right(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut AsofOutput) {
         if has_null {
             return;
         }
@@ -193,7 +193,7 @@ impl Asof {
     }
 
     /// Those that wait for the right events that begin now.
-    fn answer_waiting(&mut self, time: Time, emit: &mut Emit) {
+    fn answer_waiting(&mut self, time: Time, emit: &mut AsofOutput) {
         while let Some(slot) = emit.begun.pop() {
             let mut id = self.waiting.first(slot);
             while id != NONE {
@@ -208,7 +208,7 @@ impl Asof {
 
     /// A left event is answered, or waits.
     #[inline]
-    fn take_left(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut Emit) {
+    fn take_left(&mut self, Row { time, slot, place, has_null }: Row, emit: &mut AsofOutput) {
         if has_null {
             return self.put_out(Answer { slot, place, time, behind: None }, emit);
         }
@@ -227,9 +227,9 @@ impl Asof {
 
     /// Left events that no right event can come for any more.
     #[inline]
-    fn give_up(&mut self, upto: Time, emit: &mut Emit) {
+    fn give_up(&mut self, upto: Time, emit: &mut AsofOutput) {
         while let Some((time, (id, ticket))) = self.given_up.pop(upto) {
-            let Entry { slot, place, start, mark, .. } = *self.waiting.get(id);
+            let ListEntry { slot, place, start, mark, .. } = *self.waiting.get(id);
             if slot != NONE && mark == ticket {
                 let behind = self.behind(slot, start);
                 self.put_out(Answer { slot, place, time, behind }, emit);
@@ -239,11 +239,11 @@ impl Asof {
     }
 
     /// Time is over: so is waiting for ever.
-    fn give_up_all(&mut self, emit: &mut Emit) {
+    fn give_up_all(&mut self, emit: &mut AsofOutput) {
         for slot in 0..self.slots.n_slots() as u32 {
             while self.waiting.first(slot) != NONE {
                 let id = self.waiting.first(slot);
-                let Entry { place, start, .. } = *self.waiting.get(id);
+                let ListEntry { place, start, .. } = *self.waiting.get(id);
                 self.put_out(Answer { slot, place, time: LAST, behind: self.behind(slot, start) }, emit);
                 self.waiting.remove(id);
             }
@@ -268,7 +268,7 @@ impl Asof {
 
     /// A left event with the right ones that begin at a time, or alone.
     #[inline]
-    fn put_out(&self, Answer { slot, place, time, behind }: Answer, emit: &mut Emit) {
+    fn put_out(&self, Answer { slot, place, time, behind }: Answer, emit: &mut AsofOutput) {
         let Some(behind) = behind else {
             if self.spec.outer {
                 emit.alone.push(place);
@@ -301,7 +301,7 @@ impl Asof {
     }
 }
 
-impl Emit {
+impl AsofOutput {
     fn finish(self, left: &Lists, right: &Lists, right_types: &[DataType], out: &mut Output) {
         if !self.pair_times.is_empty() {
             let rows = [left.gather(&self.pairs[0]), right.gather(&self.pairs[1])];
@@ -321,7 +321,7 @@ fn points(columns: Vec<ArrayRef>, times: Vec<Time>) -> Batch {
     batch.with_until(Until::Duration(1))
 }
 
-impl Timed for Asof {
+impl Timed for TemporalAsof {
     fn push(&mut self, input: usize, batch: Batch) {
         // (When events end does not matter: without edges, no rows are hashed.)
         self.arrivals[input].push(one_each(starts_only(batch)).with_until(Until::Duration(1)));
@@ -330,11 +330,11 @@ impl Timed for Asof {
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let [left, right] = &mut self.arrivals;
         let (left, right) = (left.take_before(upto), right.take_before(upto));
-        let left = Walk::new(&left, &self.spec.left_key, &mut self.slots, &mut self.waiting);
-        let right = Walk::new(&right, &self.spec.right_key, &mut self.slots, &mut self.last);
+        let left = EventWalk::new(&left, &self.spec.left_key, &mut self.slots, &mut self.waiting);
+        let right = EventWalk::new(&right, &self.spec.right_key, &mut self.slots, &mut self.last);
         self.waiting.resize(self.slots.n_slots());
         self.last.resize(self.slots.n_slots());
-        let mut emit = Emit::default();
+        let mut emit = AsofOutput::default();
         self.merge(left, right, upto, &mut emit);
         emit.finish(&self.waiting, &self.last, &self.spec.right_types, out);
         self.sweep(upto);
@@ -358,11 +358,11 @@ mod tests {
     use crate::temporal::Hold;
     use crate::temporal::testing::*;
 
-    fn asof(strategy: Strategy, tolerance: Option<i64>, outer: bool) -> impl Fn() -> Asof {
+    fn asof(strategy: Strategy, tolerance: Option<i64>, outer: bool) -> impl Fn() -> TemporalAsof {
         move || {
             let (left_key, right_key) = (vec![], vec![]);
             let right_types = types().to_vec();
-            Asof::new(AsofSpec {
+            TemporalAsof::new(AsofSpec {
                 left_key,
                 right_key,
                 strategy,
@@ -401,7 +401,7 @@ mod tests {
         for strategy in [Strategy::Backward, Strategy::Forward, Strategy::Nearest] {
             for tolerance in [Some(5), None] {
                 let key = vec![0];
-                let mut asof = Asof::new(AsofSpec {
+                let mut asof = TemporalAsof::new(AsofSpec {
                     left_key: key.clone(),
                     right_key: key,
                     strategy,

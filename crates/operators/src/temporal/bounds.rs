@@ -7,7 +7,7 @@
 //!
 //! Law: two columns follow the row's: the start, and the end, which is NULL unless it was known
 //! when the event began. An end edge has the same values as its start edge, so that they stay equal
-//! rows; only for lifetimes computed from ends ([`Ends::Kept`]), which keep no column, has it its
+//! rows; only for lifetimes computed from ends ([`LifetimeEnds::Kept`]), which keep no column, has it its
 //! own end. State: none. Source: Trill's `Select((start, payload) => ..)`, which passes the
 //! original start for end edges.
 
@@ -17,12 +17,12 @@ use anabranch_batch::{Batch, Columns, END, Until};
 use arrow::array::{ArrayRef, Int64Array, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::lifetime::Ends;
+use super::lifetime::LifetimeEnds;
 use super::ticks::{Event, event};
 use anabranch_flow::tactic::Output;
 
 /// Adds the columns.
-pub fn apply(batch: Batch, ends_of_edges: Ends, out: &mut Output) {
+pub fn apply(batch: Batch, ends_of_edges: LifetimeEnds, out: &mut Output) {
     let n = batch.len();
     let (starts, ends): (ArrayRef, ArrayRef) = match batch.until() {
         Until::Forever => {
@@ -34,7 +34,7 @@ pub fn apply(batch: Batch, ends_of_edges: Ends, out: &mut Output) {
             for row in 0..n {
                 let (start, end) = match event(&batch, row) {
                     Event::Start { start, end } => (start, (end < END).then_some(end)),
-                    Event::End { start, end } => (start, (ends_of_edges == Ends::Kept).then_some(end)),
+                    Event::End { start, end } => (start, (ends_of_edges == LifetimeEnds::Kept).then_some(end)),
                     Event::Nothing => (batch.times().get(row), Some(batch.times().get(row))),
                 };
                 starts.push(start);

@@ -18,28 +18,28 @@ use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Timed};
 use arrow::datatypes::DataType;
 
-use super::events::Emit;
+use super::events::EventOutput;
 use super::rows::RowSet;
 use super::ticks::FIRST;
 
 /// The tactic. See the module's page.
 #[derive(Debug)]
-pub struct Changes {
+pub struct OfChanges {
     waiting: Pending,
     rows: RowSet,
     /// By row: when its events in force began, the first one first.
     begun: Vec<VecDeque<Time>>,
 }
 
-impl Changes {
+impl OfChanges {
     /// Changes of rows of these types.
-    pub fn new(types: &[DataType]) -> Changes {
-        Changes { waiting: Pending::default(), rows: RowSet::new(types), begun: Vec::new() }
+    pub fn new(types: &[DataType]) -> OfChanges {
+        OfChanges { waiting: Pending::default(), rows: RowSet::new(types), begun: Vec::new() }
     }
 
     /// Puts out what the rows' changes of one time come to. Each row that is held for an event is
     /// held once for it.
-    fn settle(&mut self, time: Time, changes: &BTreeMap<u32, Diff>, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn settle(&mut self, time: Time, changes: &BTreeMap<u32, Diff>, emit: &mut EventOutput, released: &mut Vec<u32>) {
         for (&id, &diff) in changes {
             if self.begun.len() <= id as usize {
                 self.begun.resize(id as usize + 1, VecDeque::new());
@@ -59,7 +59,7 @@ impl Changes {
     }
 }
 
-impl Timed for Changes {
+impl Timed for OfChanges {
     fn push(&mut self, _input: usize, batch: Batch) {
         self.waiting.push(batch);
     }
@@ -70,7 +70,7 @@ impl Timed for Changes {
         // (A row is held while it is looked at, then once for each of its events.)
         let mut released = self.rows.hold(ready.columns(), ready.len());
         let ids = released.clone();
-        let mut emit = Emit::default();
+        let mut emit = EventOutput::default();
         let mut changes: BTreeMap<u32, Diff> = BTreeMap::new();
         for (row, &id) in ids.iter().enumerate() {
             let time = ready.times().get(row);
@@ -104,22 +104,22 @@ mod tests {
     #[test]
     fn rows_begin_when_they_come_and_end_when_they_go() {
         let input = [(1, 4, 1), (2, 3, 2), (6, END, 2)];
-        check(|| Changes::new(&types()), &input, &input);
+        check(|| OfChanges::new(&types()), &input, &input);
     }
 
     #[test]
     fn the_event_that_began_first_ends_first() {
-        check(|| Changes::new(&types()), &[(1, 5, 1), (2, 3, 1)], &[(1, 3, 1), (2, 5, 1)]);
+        check(|| OfChanges::new(&types()), &[(1, 5, 1), (2, 3, 1)], &[(1, 3, 1), (2, 5, 1)]);
     }
 
     #[test]
     fn what_comes_and_goes_at_one_time_goes_on() {
-        check(|| Changes::new(&types()), &[(1, 2, 1), (2, 3, 1), (3, 4, 2)], &[(1, 3, 1), (3, 4, 2)]);
+        check(|| OfChanges::new(&types()), &[(1, 2, 1), (2, 3, 1), (3, 4, 2)], &[(1, 3, 1), (3, 4, 2)]);
     }
 
     #[test]
     fn rows_that_go_are_not_kept() {
-        let mut tactic = Changes::new(&types());
+        let mut tactic = OfChanges::new(&types());
         tactic.push(0, events(&[(1, 2, 1), (1, 3, 2), (2, 9, 3)]));
         tactic.advance(5, &mut Output::default());
         assert_eq!(tactic.rows.len(), 1);

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::events::{Emit, EventQueue, Kind, Ready, kind};
+use super::events::{EventKind, EventOutput, EventQueue, Ready, kind};
 use super::rows::RowSet;
 use super::ticks::{FIRST, ceil};
 
@@ -54,12 +54,12 @@ struct Entering {
 
 /// What a turn puts out.
 #[derive(Debug, Default)]
-struct Turn {
-    emit: Emit,
+struct ChopTurn {
+    emit: EventOutput,
     released: Vec<u32>,
 }
 
-impl Turn {
+impl ChopTurn {
     fn is_over(&self) -> bool {
         self.emit.len() >= TURN_ROWS
     }
@@ -92,19 +92,19 @@ impl Chop {
     }
 
     /// Takes rows on until the turn is over.
-    fn enter(&mut self, entering: &mut Entering, turn: &mut Turn) {
+    fn enter(&mut self, entering: &mut Entering, turn: &mut ChopTurn) {
         let Entering { ready, ids, left } = entering;
         while let Some(&row) = left.last() {
             let (id, time, until) = (ids[row as usize], ready.times[row as usize], ready.untils[row as usize]);
             let kind = kind(time, until);
             // What ends at a boundary is not cut there; what starts there starts after the cut.
-            self.cut_before(if kind == Some(Kind::End) { time } else { time + 1 }, turn);
+            self.cut_before(if kind == Some(EventKind::End) { time } else { time + 1 }, turn);
             if turn.is_over() {
                 return;
             }
             left.pop();
             match kind {
-                Some(Kind::Interval) => {
+                Some(EventKind::Interval) => {
                     let cut = self.boundary_from(time + 1);
                     turn.emit.fresh(row, time, until.min(cut));
                     if cut < until {
@@ -113,11 +113,11 @@ impl Chop {
                         turn.released.push(id);
                     }
                 }
-                Some(Kind::Start) => {
+                Some(EventKind::Start) => {
                     turn.emit.fresh(row, time, END);
                     self.edges.entry((time, id)).or_insert(Edge { count: 0, piece: time }).count += 1;
                 }
-                Some(Kind::End) => {
+                Some(EventKind::End) => {
                     turn.released.push(id);
                     if let Some(edge) = self.edges.get_mut(&(until, id)) {
                         turn.emit.fresh(row, time, edge.piece);
@@ -139,7 +139,7 @@ impl Chop {
     }
 
     /// Cuts at all boundaries before `upto`, until the turn is over.
-    fn cut_before(&mut self, upto: Time, turn: &mut Turn) {
+    fn cut_before(&mut self, upto: Time, turn: &mut ChopTurn) {
         while self.next < upto && !turn.is_over() {
             if self.intervals.is_empty() && (self.edges.is_empty() || upto == END) {
                 self.next = self.boundary_from(upto);
@@ -150,8 +150,8 @@ impl Chop {
     }
 
     /// Cuts at `next`.
-    fn cut(&mut self, turn: &mut Turn) {
-        let Turn { emit, released } = turn;
+    fn cut(&mut self, turn: &mut ChopTurn) {
+        let ChopTurn { emit, released } = turn;
         let boundary = self.next;
         self.next = self.boundary_from(boundary + 1);
         let end = self.next;
@@ -194,14 +194,14 @@ impl Timed for Chop {
             let ids = self.rows.hold(ready.batch.columns(), ready.len());
             Some(Entering { left: left_of(&ready), ids, ready })
         });
-        let mut turn = Turn::default();
+        let mut turn = ChopTurn::default();
         if let Some(entering) = &mut entering {
             self.enter(entering, &mut turn);
         }
         self.cut_before(upto, &mut turn);
         // (A turn may end with the last piece: then the next one has nothing to do.)
         self.has_more = turn.is_over();
-        let Turn { emit, released } = turn;
+        let ChopTurn { emit, released } = turn;
         let fresh = entering.as_ref().map_or(&[][..], |entering| entering.ready.batch.columns());
         out.give_rows(emit.finish(fresh, self.rows.store()));
         released.into_iter().for_each(|id| self.rows.release(id));

@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 use crate::aggregate::group_table::GroupTable;
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::events::{Emit, EventQueue, Kind, Ready, kind};
+use super::events::{EventKind, EventOutput, EventQueue, Ready, kind};
 use super::rows::RowSet;
 
 /// The tactic. See the module's page.
@@ -114,13 +114,13 @@ impl Clip {
         let (time, until) = (ready.times[row as usize], ready.untils[row as usize]);
         let group = &mut self.groups[slot as usize];
         match kind(time, until) {
-            Some(Kind::Start | Kind::Interval) => {
+            Some(EventKind::Start | EventKind::Interval) => {
                 group.open.push(Open { start: time, end: until, id, fresh: Some(row) });
                 if until < END {
                     self.ends.push(Reverse((until, slot)));
                 }
             }
-            Some(Kind::End) => {
+            Some(EventKind::End) => {
                 done.released.push(id);
                 let found = group.open.iter().position(|open| (open.start, open.end, open.id) == (until, END, id));
                 if let Some(index) = found {
@@ -190,7 +190,7 @@ fn known_keys(batch: &Batch, key: &[usize]) -> impl Fn(usize) -> bool {
 /// What an advance has done so far.
 #[derive(Debug, Default)]
 struct Done {
-    emit: Emit,
+    emit: EventOutput,
     released: Vec<u32>,
     touched: Vec<u32>,
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::events::{Emit, EventQueue, Kind, kind};
+use super::events::{EventKind, EventOutput, EventQueue, kind};
 use super::rows::RowSet;
 
 /// The tactic. See the module's page.
@@ -37,7 +37,7 @@ impl ClipDuration {
 
     /// Ends the open events whose limit is at or before `upto`, or only notes it for those that
     /// were ended by an edge.
-    fn expire(&mut self, upto: Time, emit: &mut Emit) -> Vec<u32> {
+    fn expire(&mut self, upto: Time, emit: &mut EventOutput) -> Vec<u32> {
         let mut released = Vec::new();
         while let Some(entry) = self.open.first_entry() {
             let (start, id) = *entry.key();
@@ -73,26 +73,26 @@ impl Timed for ClipDuration {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let ready = self.queue.take_before(upto);
-        let mut emit = Emit::default();
+        let mut emit = EventOutput::default();
         let mut released = Vec::new();
         if let Some(ready) = &ready {
             let ids = self.rows.hold(ready.batch.columns(), ready.len());
             for (row, &id) in (0u32..).zip(&ids) {
                 let (time, until) = (ready.times[row as usize], ready.untils[row as usize]);
                 match kind(time, until) {
-                    Some(Kind::Start) => {
+                    Some(EventKind::Start) => {
                         emit.fresh(row, time, END);
                         *self.open.entry((time, id)).or_default() += 1;
                         continue;
                     }
-                    Some(Kind::Interval) => emit.fresh(row, time, until.min(time.saturating_add(self.limit))),
-                    Some(Kind::End) if time < until.saturating_add(self.limit) => {
+                    Some(EventKind::Interval) => emit.fresh(row, time, until.min(time.saturating_add(self.limit))),
+                    Some(EventKind::End) if time < until.saturating_add(self.limit) => {
                         if self.close(id, until) {
                             emit.fresh(row, time, until);
                             released.push(id);
                         }
                     }
-                    Some(Kind::End) | None => {}
+                    Some(EventKind::End) | None => {}
                 }
                 released.push(id);
             }

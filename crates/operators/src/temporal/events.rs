@@ -17,7 +17,7 @@ use super::ticks::starts_only;
 
 /// What a row of a batch of events is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     /// Begins and ends at known times.
     Interval,
     /// Begins; the end comes later, or never.
@@ -28,11 +28,11 @@ pub(crate) enum Kind {
 
 /// What a row with these times is; `None` for an empty lifetime.
 #[inline]
-pub(crate) fn kind(time: Time, until: Time) -> Option<Kind> {
+pub(crate) fn kind(time: Time, until: Time) -> Option<EventKind> {
     match until.cmp(&time) {
-        Ordering::Greater if until == END => Some(Kind::Start),
-        Ordering::Greater => Some(Kind::Interval),
-        Ordering::Less => Some(Kind::End),
+        Ordering::Greater if until == END => Some(EventKind::Start),
+        Ordering::Greater => Some(EventKind::Interval),
+        Ordering::Less => Some(EventKind::End),
         Ordering::Equal => None,
     }
 }
@@ -157,7 +157,7 @@ pub(crate) fn one_each(batch: Batch) -> Batch {
 
 /// Output events under construction: rows of the batch at hand, or rows remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Emit {
+pub(crate) struct EventOutput {
     picks: Vec<Pick>,
     times: Vec<Time>,
     untils: Vec<Time>,
@@ -170,7 +170,7 @@ enum Pick {
     Stored(u32),
 }
 
-impl Emit {
+impl EventOutput {
     pub(crate) fn len(&self) -> usize {
         self.picks.len()
     }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use anabranch_flow::tactic::{Output, Timed};
 
 use super::Hold;
-use super::events::{Emit, EventQueue, Kind, kind, map_lifetimes};
+use super::events::{EventKind, EventOutput, EventQueue, kind, map_lifetimes};
 use super::rows::RowSet;
 use super::ticks::add;
 
@@ -30,9 +30,9 @@ use super::ticks::add;
 pub fn lengthen(batch: Batch, ticks: i64, out: &mut Output) {
     assert!(ticks >= 0, "lengthening does not shorten");
     out.give_rows(map_lifetimes(batch, |time, until| match kind(time, until)? {
-        Kind::Interval => Some((time, add(until, ticks))),
-        Kind::Start => Some((time, END)),
-        Kind::End => Some((add(time, ticks), until)).filter(|&(time, _)| time < END),
+        EventKind::Interval => Some((time, add(until, ticks))),
+        EventKind::Start => Some((time, END)),
+        EventKind::End => Some((add(time, ticks), until)).filter(|&(time, _)| time < END),
     }));
 }
 
@@ -59,7 +59,7 @@ impl Shorten {
     }
 
     /// The end edge of `id` that began at `start` has come.
-    fn end(&mut self, id: u32, row: u32, time: Time, start: Time, emit: &mut Emit) {
+    fn end(&mut self, id: u32, row: u32, time: Time, start: Time, emit: &mut EventOutput) {
         let end = time.saturating_sub(self.ticks);
         if end > start {
             emit.fresh(row, end, start);
@@ -73,7 +73,7 @@ impl Shorten {
     }
 
     /// Puts out start edges whose end, if it came, would leave something of them.
-    fn release_before(&mut self, upto: Time, emit: &mut Emit) -> Vec<u32> {
+    fn release_before(&mut self, upto: Time, emit: &mut EventOutput) -> Vec<u32> {
         let mut released = Vec::new();
         while let Some(entry) = self.waiting.first_entry() {
             let (start, id) = *entry.key();
@@ -96,21 +96,21 @@ impl Timed for Shorten {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let ready = self.queue.take_before(upto);
-        let mut emit = Emit::default();
+        let mut emit = EventOutput::default();
         if let Some(ready) = &ready {
             let ids = self.rows.hold(ready.batch.columns(), ready.len());
             for (row, &id) in (0u32..).zip(&ids) {
                 let (time, until) = (ready.times[row as usize], ready.untils[row as usize]);
                 match kind(time, until) {
-                    Some(Kind::Start) => {
+                    Some(EventKind::Start) => {
                         *self.waiting.entry((time, id)).or_default() += 1;
                         continue;
                     }
-                    Some(Kind::Interval) if until.saturating_sub(self.ticks) > time => {
+                    Some(EventKind::Interval) if until.saturating_sub(self.ticks) > time => {
                         emit.fresh(row, time, until - self.ticks);
                     }
-                    Some(Kind::End) => self.end(id, row, time, until, &mut emit),
-                    Some(Kind::Interval) | None => {}
+                    Some(EventKind::End) => self.end(id, row, time, until, &mut emit),
+                    Some(EventKind::Interval) | None => {}
                 }
                 self.rows.release(id);
             }

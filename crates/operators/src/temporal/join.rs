@@ -33,7 +33,7 @@ use super::events::one_each;
 use super::in_force::{InForce, NONE};
 use super::open_pairs::{Ended, OpenPairs};
 use super::slots::Slots;
-use super::turn::{Step, Turn, next_step, split_null_keys};
+use super::turn::{Turn, TurnStep, next_step, split_null_keys};
 use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::tactic::{Output, Timed};
 
@@ -72,13 +72,13 @@ struct Merging {
 
 /// Output under construction: ids of both sides.
 #[derive(Debug, Default)]
-struct Emit {
+struct JoinOutput {
     ids: [Vec<u32>; 2],
     times: Vec<Time>,
     untils: Vec<Time>,
 }
 
-impl Emit {
+impl JoinOutput {
     #[inline]
     fn push(&mut self, ids: [u32; 2], time: Time, until: Time) {
         self.ids[0].push(ids[0]);
@@ -130,16 +130,16 @@ impl Join {
 
     /// Both sides' rows in order of time, ends before starts, until a turn is over. Returns whether
     /// all were taken on.
-    fn merge(&mut self, merging: &mut Merging, upto: Time, emit: &mut Emit) -> bool {
+    fn merge(&mut self, merging: &mut Merging, upto: Time, emit: &mut JoinOutput) -> bool {
         loop {
             let step = match merging.run.take() {
-                Some((side, rows)) => Some((side, Step::Starts(rows))),
+                Some((side, rows)) => Some((side, TurnStep::Starts(rows))),
                 None => next_step(&mut merging.turns),
             };
             let Some((side, step)) = step else { break };
             let (turn, first) = (&merging.turns[side], merging.firsts[side]);
             match step {
-                Step::Starts(rows) => {
+                TurnStep::Starts(rows) => {
                     // (Each row has at most as many pairs as rows are in force on the other side.)
                     let left = TURN_ROWS.saturating_sub(emit.times.len());
                     let n_rows = (left / self.sides[1 - side].len().max(1)).max(1);
@@ -150,7 +150,7 @@ impl Join {
                     self.end_due(turn.times[rows.start], emit);
                     self.start(side, turn, rows.start..cut, first, emit);
                 }
-                Step::End { row, start } => {
+                TurnStep::End { row, start } => {
                     let (time, hash) = (turn.times[row], turn.hash(row));
                     self.end_due(time, emit);
                     if let Some(id) = self.sides[side].close(start, hash, first + row as u32, time) {
@@ -168,14 +168,14 @@ impl Join {
 
     /// Ends pairs whose known end has come.
     #[inline]
-    fn end_due(&mut self, upto: Time, emit: &mut Emit) {
+    fn end_due(&mut self, upto: Time, emit: &mut JoinOutput) {
         if self.pairs.next_end() <= upto {
             self.pairs.end_due(upto, |ended| emit.push_end(ended));
         }
     }
 
     /// Puts a run of a side in force, and puts out its pairs with what is in force on the other.
-    fn start(&mut self, side: usize, turn: &Turn, rows: Range<usize>, first: u32, emit: &mut Emit) {
+    fn start(&mut self, side: usize, turn: &Turn, rows: Range<usize>, first: u32, emit: &mut JoinOutput) {
         let ids = first as usize + rows.start..first as usize + rows.end;
         let [left, right] = &mut self.sides;
         let (own, other) = if side == 0 { (left, right) } else { (right, left) };
@@ -208,7 +208,7 @@ impl Join {
 
     /// Of the pairs put out from place `begun` on, those with an event whose end is not known are
     /// open.
-    fn open_pairs(&mut self, emit: &mut Emit, begun: usize) {
+    fn open_pairs(&mut self, emit: &mut JoinOutput, begun: usize) {
         for at in begun..emit.times.len() {
             let ids = [emit.ids[0][at], emit.ids[1][at]];
             let ends = [self.sides[0].ends[ids[0] as usize], self.sides[1].ends[ids[1] as usize]];
@@ -219,7 +219,7 @@ impl Join {
         }
     }
 
-    fn put_out(&mut self, emit: Emit, out: &mut Output) {
+    fn put_out(&mut self, emit: JoinOutput, out: &mut Output) {
         if emit.times.is_empty() {
             return;
         }
@@ -263,7 +263,7 @@ impl Timed for Join {
             Some(merging) => merging,
             None => self.begin(upto),
         };
-        let mut emit = Emit::default();
+        let mut emit = JoinOutput::default();
         let is_all = self.merge(&mut merging, upto, &mut emit);
         self.put_out(emit, out);
         match is_all {

@@ -8,7 +8,7 @@ use arrow::datatypes::Int64Type;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::detect::{Automaton, Detect, DetectSpec, Element, Overlap, Pattern, Simultaneous, Takes};
+use super::detect::{Automaton, Detect, DetectPattern, DetectSpec, DetectTakes, Element, Overlap, Simultaneous};
 use super::testing::*;
 use super::ticks::{add, ceil, floor};
 use super::{Hold, absent, chop, clip, clip_duration, extend, join, point_at_end, session, stitch};
@@ -291,16 +291,16 @@ fn matches_are_those_of_the_expression() {
     for_random(4, |events, random| {
         let duration = 1 + random.below(30);
         let element = |n: i64| Element {
-            takes: Takes::Event,
+            takes: DetectTakes::Event,
             condition: Some(Arc::new(Is(n))),
             reads_register: false,
             register: None,
         };
         // a+ b{1,2} a?: each sequence of values can be read in one way only.
-        let pattern = Pattern::Sequence(vec![
-            Pattern::Element(0).plus(),
-            Pattern::Repeat(Box::new(Pattern::Element(1)), 1, Some(2)),
-            Pattern::Element(0).optional(),
+        let pattern = DetectPattern::Sequence(vec![
+            DetectPattern::Element(0).plus(),
+            DetectPattern::Repeat(Box::new(DetectPattern::Element(1)), 1, Some(2)),
+            DetectPattern::Element(0).optional(),
         ]);
         let is_match = |values: &[i64]| {
             let rest = values.iter().skip_while(|value| **value == 0).copied().collect::<Vec<_>>();
@@ -401,9 +401,9 @@ fn state_does_not_grow_with_time() {
     check_bounded_inputs(join::Join::new(vec![], vec![], &[]), 2);
     check_bounded_inputs(absent::Absent::new(vec![0], vec![0], &types(), NullKeys::Skip), 2);
     check_bounded_inputs(absent::Absent::new(vec![], vec![], &[], NullKeys::Skip), 2);
-    let element = Element { takes: Takes::Event, condition: None, reads_register: false, register: None };
+    let element = Element { takes: DetectTakes::Event, condition: None, reads_register: false, register: None };
     check_bounded(Detect::new(DetectSpec {
-        automaton: Automaton::new(&Pattern::Element(0).plus()),
+        automaton: Automaton::new(&DetectPattern::Element(0).plus()),
         elements: vec![element],
         group: vec![0],
         input_types: types().to_vec(),

@@ -5,9 +5,9 @@
 //!                                  out  (x: 2) [3, 5)                     (x: 1) [7, 8)
 //! ```
 //!
-//! Law: with [`Ends::Dropped`] the new duration is a function of what is known when an event
+//! Law: with [`LifetimeEnds::Dropped`] the new duration is a function of what is known when an event
 //! begins: end edges are left out, and a duration that is not positive removes the event. With
-//! [`Ends::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event
+//! [`LifetimeEnds::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event
 //! at the new end that its own row says; an event that would so end before its end edge came is a
 //! row error, because that end is in the past, and so is one that would not end after its start,
 //! which is out already. A new start may lie `back` ticks before the old one, by which the frontier
@@ -25,7 +25,7 @@ use anabranch_flow::tactic::Output;
 
 /// What becomes of end edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ends {
+pub enum LifetimeEnds {
     /// Left out: the duration was known from the start.
     Dropped,
     /// Moved to the new end of their event.
@@ -40,7 +40,7 @@ pub struct Lifetime {
     /// Column of durations, 64-bit; NULL for ever. `None` keeps the duration.
     pub duration: Option<usize>,
     /// What becomes of end edges.
-    pub ends: Ends,
+    pub ends: LifetimeEnds,
     /// How many ticks a new start may lie before the old one.
     pub back: i64,
     /// Columns that go on; the others were computed for this verb.
@@ -67,7 +67,7 @@ impl Lifetime {
     fn alter(&self, batch: &Batch, row: usize, out: &mut Output) -> Option<(Time, Time)> {
         let (start, end) = match event(batch, row) {
             Event::Start { start, end } => (start, end),
-            Event::End { .. } if self.ends == Ends::Dropped => return None,
+            Event::End { .. } if self.ends == LifetimeEnds::Dropped => return None,
             Event::End { start, end } => {
                 // (Of an event whose start is in error, the error was given with the start.)
                 let new_start = self.start_of(batch, row, start).filter(|new_start| self.reaches(start, *new_start))?;
@@ -101,7 +101,7 @@ impl Lifetime {
         if !(FIRST..END).contains(&new_start) {
             return None;
         }
-        if end == END && self.ends == Ends::Kept {
+        if end == END && self.ends == LifetimeEnds::Kept {
             return Some((new_start, END));
         }
         let new_end = self.end_of(batch, row, start, end, new_start);

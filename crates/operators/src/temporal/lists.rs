@@ -20,7 +20,7 @@ pub(crate) type Place = (u32, u32);
 
 /// A row in a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ListEntry {
     pub(crate) start: Time,
     /// From when on it is of no use.
     pub(crate) end: Time,
@@ -39,7 +39,7 @@ pub(crate) struct Lists {
     free_held: Vec<u32>,
     /// Rows of held batches.
     n_held_rows: usize,
-    entries: Vec<Entry>,
+    entries: Vec<ListEntry>,
     free: Vec<u32>,
     /// First entry of each slot.
     heads: Vec<u32>,
@@ -116,7 +116,7 @@ impl Lists {
     pub(crate) fn insert(&mut self, slot: u32, place: Place, start: Time, end: Time, mark: Time) -> u32 {
         self.hold(place.0);
         let head = self.heads[slot as usize];
-        let entry = Entry { start, end, place, slot, mark, next: head, previous: NONE };
+        let entry = ListEntry { start, end, place, slot, mark, next: head, previous: NONE };
         let id = match self.free.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -137,7 +137,7 @@ impl Lists {
     /// Takes a row out.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
-        let Entry { slot, place, next, previous, .. } = self.entries[id as usize];
+        let ListEntry { slot, place, next, previous, .. } = self.entries[id as usize];
         match previous {
             NONE => self.heads[slot as usize] = next,
             previous => self.entries[previous as usize].next = next,
@@ -163,7 +163,7 @@ impl Lists {
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: u32) -> &Entry {
+    pub(crate) fn get(&self, id: u32) -> &ListEntry {
         &self.entries[id as usize]
     }
 
@@ -175,7 +175,7 @@ impl Lists {
     /// Takes out the rows that are of no use from `upto` on.
     pub(crate) fn remove_ended(&mut self, upto: Time) {
         for id in 0..self.entries.len() as u32 {
-            let Entry { slot, end, .. } = self.entries[id as usize];
+            let ListEntry { slot, end, .. } = self.entries[id as usize];
             if slot != NONE && end <= upto {
                 self.remove(id);
             }
@@ -222,6 +222,6 @@ impl Lists {
     pub(crate) fn size_bytes(&self) -> usize {
         let columns = self.held.iter().filter_map(|held| held.columns.as_ref());
         let columns: usize = columns.flat_map(|columns| columns.iter()).map(|c| c.get_buffer_memory_size()).sum();
-        columns + self.entries.capacity() * size_of::<Entry>() + self.heads.capacity() * size_of::<u32>()
+        columns + self.entries.capacity() * size_of::<ListEntry>() + self.heads.capacity() * size_of::<u32>()
     }
 }

@@ -10,16 +10,16 @@
 
 use anabranch_batch::Batch;
 
-use super::events::{Kind, kind, map_lifetimes};
+use super::events::{EventKind, kind, map_lifetimes};
 use anabranch_flow::tactic::Output;
 
 /// Makes points of ends.
 pub fn apply(batch: Batch, out: &mut Output) {
     let point = |end| Some((end, end + 1));
     out.give_rows(map_lifetimes(batch, |time, until| match kind(time, until)? {
-        Kind::Interval => point(until),
-        Kind::Start => None,
-        Kind::End => point(time),
+        EventKind::Interval => point(until),
+        EventKind::Start => None,
+        EventKind::End => point(time),
     }));
 }
 

@@ -28,7 +28,7 @@ use std::collections::BinaryHeap;
 use crate::aggregate::group_table::GroupTable;
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::events::{Emit, EventQueue, Ready};
+use super::events::{EventOutput, EventQueue, Ready};
 use super::rows::RowStore;
 use super::ticks::{add, floor};
 
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// Enters the events into their sessions; what ends meanwhile is put out.
-    fn enter(&mut self, ready: &Ready, upto: Time, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn enter(&mut self, ready: &Ready, upto: Time, emit: &mut EventOutput, released: &mut Vec<u32>) {
         let key: Vec<ArrayRef> = self.group.iter().map(|&column| ready.batch.column(column).clone()).collect();
         let hashes = hash::hash_columns(&key, ready.len());
         let touched = self.table.touch(&key, &hashes);
@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Events whose session is still open come out as start edges, and are remembered.
-    fn remember_fresh(&mut self, ready: &Ready, slots: &[u32], emit: &mut Emit) {
+    fn remember_fresh(&mut self, ready: &Ready, slots: &[u32], emit: &mut EventOutput) {
         let fresh = slots.iter().flat_map(|&slot| &self.sessions[slot as usize].fresh);
         let rows: Vec<u32> = fresh.map(|&(_, row)| row).collect();
         let mut ids = self.rows.add(ready.batch.columns(), &rows).into_iter();
@@ -141,7 +141,7 @@ impl Session {
 
     /// Puts out sessions that are over when time reaches `upto`, and forgets groups of which
     /// nothing matters any more.
-    fn wake(&mut self, upto: Time, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn wake(&mut self, upto: Time, emit: &mut EventOutput, released: &mut Vec<u32>) {
         while let Some(Reverse((_, slot))) = self.timers.peek().copied().filter(|Reverse((time, _))| *time <= upto) {
             self.timers.pop();
             let session = &mut self.sessions[slot as usize];
@@ -179,7 +179,7 @@ impl Open {
     }
 
     /// Gives every event its end. The session is over.
-    fn put_out(&mut self, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn put_out(&mut self, emit: &mut EventOutput, released: &mut Vec<u32>) {
         for (time, id) in self.events.drain(..) {
             if self.end < END {
                 emit.stored(id, self.end, time);
@@ -210,7 +210,7 @@ impl Timed for Session {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let ready = self.queue.take_before(upto);
-        let (mut emit, mut released) = (Emit::default(), Vec::new());
+        let (mut emit, mut released) = (EventOutput::default(), Vec::new());
         if let Some(ready) = &ready {
             self.enter(ready, upto, &mut emit, &mut released);
         }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use anabranch_flow::tactic::{Output, Timed};
 
-use super::events::{Emit, EventQueue, Kind, kind};
+use super::events::{EventKind, EventOutput, EventQueue, kind};
 use super::rows::RowSet;
 
 /// The tactic. See the module's page.
@@ -55,7 +55,13 @@ impl Stitch {
     }
 
     /// Settles what happens at `time`.
-    fn settle(&mut self, time: Time, instants: &mut BTreeMap<u32, Instant>, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn settle(
+        &mut self,
+        time: Time,
+        instants: &mut BTreeMap<u32, Instant>,
+        emit: &mut EventOutput,
+        released: &mut Vec<u32>,
+    ) {
         while let Some(entry) = self.ends.first_entry() {
             let (end, id, start) = *entry.key();
             if end > time {
@@ -70,7 +76,7 @@ impl Stitch {
         }
     }
 
-    fn settle_row(&mut self, time: Time, id: u32, instant: Instant, emit: &mut Emit, released: &mut Vec<u32>) {
+    fn settle_row(&mut self, time: Time, id: u32, instant: Instant, emit: &mut EventOutput, released: &mut Vec<u32>) {
         if self.open.len() <= id as usize {
             self.open.resize(id as usize + 1, Vec::new());
         }
@@ -111,7 +117,7 @@ impl Timed for Stitch {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let ready = self.queue.take_before(upto);
-        let mut emit = Emit::default();
+        let mut emit = EventOutput::default();
         let mut released = Vec::new();
         let mut instants = BTreeMap::new();
         if let Some(ready) = &ready {
@@ -123,12 +129,12 @@ impl Timed for Stitch {
                 }
                 let instant: &mut Instant = instants.entry(id).or_default();
                 match kind(time, until) {
-                    Some(Kind::Start) => instant.starts += 1,
-                    Some(Kind::Interval) => {
+                    Some(EventKind::Start) => instant.starts += 1,
+                    Some(EventKind::Interval) => {
                         instant.starts += 1;
                         *self.ends.entry((until, id, time)).or_default() += 1;
                     }
-                    Some(Kind::End) => {
+                    Some(EventKind::End) => {
                         instant.ends.push(until);
                         released.push(id);
                     }

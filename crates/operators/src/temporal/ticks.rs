@@ -110,7 +110,7 @@ impl Grid {
 }
 
 /// Every time mapped.
-pub fn map_times(times: &Times, mut map: impl FnMut(Time) -> Time) -> Times {
+pub(crate) fn map_times(times: &Times, mut map: impl FnMut(Time) -> Time) -> Times {
     match times {
         Times::Constant(time) => Times::Constant(map(*time)),
         Times::Column(times) => Times::Column(times.iter().map(|&time| map(time)).collect()),
@@ -119,7 +119,7 @@ pub fn map_times(times: &Times, mut map: impl FnMut(Time) -> Time) -> Times {
 
 /// The rows that begin something, and have a lifetime: end edges and nothings left out. No work
 /// when lifetimes are not a column.
-pub fn starts_only(batch: Batch) -> Batch {
+pub(crate) fn starts_only(batch: Batch) -> Batch {
     match batch.until() {
         Until::Forever => batch,
         Until::Duration(ticks) if *ticks > 0 => batch,

@@ -32,7 +32,7 @@ pub(crate) struct Turn {
 
 /// What is to be done next on a side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum TurnStep {
     /// These rows start.
     Starts(Range<usize>),
     /// The event that began at `start` with a row as this ends.
@@ -100,24 +100,24 @@ impl Turn {
     }
 
     /// The next end edge if it is the next row, else the starts before `bound`, at least one.
-    fn step(&mut self, bound: Time) -> Step {
+    fn step(&mut self, bound: Time) -> TurnStep {
         let next_end = self.ends.get(self.next_end).copied();
         if let Some((row, start)) = next_end.filter(|(row, _)| *row == self.at) {
             self.at += 1;
             self.next_end += 1;
-            return Step::End { row, start };
+            return TurnStep::End { row, start };
         }
         let from = self.at;
         let limit = next_end.map_or(self.times.len(), |(row, _)| row);
         self.at = from + n_before(&self.times[from..limit], bound);
         debug_assert!(self.at > from, "a side steps when its next row is next");
-        Step::Starts(from..self.at)
+        TurnStep::Starts(from..self.at)
     }
 }
 
 /// The next step of two turns, and whose it is: in order of time, ends before starts, the first
 /// side first.
-pub(crate) fn next_step(turns: &mut [Turn; 2]) -> Option<(usize, Step)> {
+pub(crate) fn next_step(turns: &mut [Turn; 2]) -> Option<(usize, TurnStep)> {
     let [first, second] = turns;
     match (first.peek(), second.peek()) {
         (None, None) => None,
@@ -213,16 +213,16 @@ mod tests {
         let left = turn(&[(1, END, 1), (2, 9, 1), (3, 9, 2), (3, 1, 1), (4, 9, 1)]);
         let right = turn(&[(2, END, 1), (3, 5, 1), (3, 2, 1), (7, 8, 1), (8, 9, 1)]);
         let mut turns = [left, right];
-        let steps: Vec<(usize, Step)> = std::iter::from_fn(|| next_step(&mut turns)).collect();
+        let steps: Vec<(usize, TurnStep)> = std::iter::from_fn(|| next_step(&mut turns)).collect();
         let expected = [
-            (0, Step::Starts(0..2)),
-            (1, Step::Starts(0..1)),
-            (0, Step::End { row: 2, start: 1 }),
-            (1, Step::End { row: 1, start: 2 }),
-            (0, Step::Starts(3..4)),
-            (1, Step::Starts(2..3)),
-            (0, Step::Starts(4..5)),
-            (1, Step::Starts(3..5)),
+            (0, TurnStep::Starts(0..2)),
+            (1, TurnStep::Starts(0..1)),
+            (0, TurnStep::End { row: 2, start: 1 }),
+            (1, TurnStep::End { row: 1, start: 2 }),
+            (0, TurnStep::Starts(3..4)),
+            (1, TurnStep::Starts(2..3)),
+            (0, TurnStep::Starts(4..5)),
+            (1, TurnStep::Starts(3..5)),
         ];
         assert_eq!(steps, expected);
     }

@@ -10,15 +10,15 @@ use super::slots::Slots;
 use super::turn::null_keys;
 
 /// The rows of a turn, and the next of them.
-pub(crate) struct Walk {
-    parts: Vec<Part>,
+pub(crate) struct EventWalk {
+    parts: Vec<WalkPart>,
     /// The part that the next row lies in, and its number there.
     part: usize,
     row: usize,
 }
 
 /// A batch of them.
-struct Part {
+struct WalkPart {
     times: ScalarBuffer<i64>,
     slots: Vec<u32>,
     /// The batch's number among those held.
@@ -38,20 +38,20 @@ pub(crate) struct Row {
     pub(crate) has_null: bool,
 }
 
-impl Walk {
+impl EventWalk {
     /// The rows, in order of time across batches, which are held until [`Walk::release`].
-    pub(crate) fn new(batches: &[Batch], key: &[usize], slots: &mut Slots, lists: &mut Lists) -> Walk {
+    pub(crate) fn new(batches: &[Batch], key: &[usize], slots: &mut Slots, lists: &mut Lists) -> EventWalk {
         let part = |batch: &Batch| {
             let mut of_rows = Vec::with_capacity(batch.len());
             slots.append_of(batch, key, &mut of_rows);
-            Part {
+            WalkPart {
                 times: batch.times().to_column(batch.len()),
                 slots: of_rows,
                 batch: lists.hold_batch(batch.columns(), batch.len()),
                 nulls: null_keys(batch, key),
             }
         };
-        Walk { parts: batches.iter().filter(|batch| !batch.is_empty()).map(part).collect(), part: 0, row: 0 }
+        EventWalk { parts: batches.iter().filter(|batch| !batch.is_empty()).map(part).collect(), part: 0, row: 0 }
     }
 
     /// The time of the next row.

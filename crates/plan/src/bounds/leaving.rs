@@ -26,7 +26,7 @@ pub struct Leaving {
 
 /// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum LeavingState {
     /// None, or no more than a row.
     Nothing,
     /// For each input what leaves; each is sufficient by itself, and without one all stays.
@@ -37,15 +37,15 @@ pub enum State {
 }
 
 /// What the state of a node is, and what leaves.
-pub fn state(plan: &Plan, promised: &dyn Promised) -> State {
+pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
     let of = |input: &Plan| bounds(input, promised);
     let by = |columns: &[usize], input: &Plan| {
         let below = of(input);
         let leaving = columns.iter().filter_map(|&column| Some(Leaving { column, below: below[column].clone()? }));
-        State::OfInputs(vec![leaving.collect()])
+        LeavingState::OfInputs(vec![leaving.collect()])
     };
     match &plan.node {
-        Node::Aggregate { keys, .. } if keys.is_empty() => State::Nothing,
+        Node::Aggregate { keys, .. } if keys.is_empty() => LeavingState::Nothing,
         Node::Aggregate { input, keys, .. } => by(keys, input),
         Node::Distinct { input } => by(&(0..input.schema.fields().len()).collect::<Vec<_>>(), input),
         Node::TopK { input, top } => by(&top.group, input),
@@ -54,25 +54,25 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> State {
             let all = bounds(plan, promised).into_iter().enumerate();
             let leaving: Vec<Leaving> =
                 all.filter_map(|(column, below)| Some(Leaving { column, below: below? })).collect();
-            State::OfInputs(vec![leaving.clone(), leaving])
+            LeavingState::OfInputs(vec![leaving.clone(), leaving])
         }
         Node::Join { left, right, kind, .. } => {
             if let Some((_, below)) = closing(plan, promised) {
-                return State::Waiting(below);
+                return LeavingState::Waiting(below);
             }
             if let Some((_, below)) = expiring(plan, promised) {
-                return State::Waiting(below);
+                return LeavingState::Waiting(below);
             }
-            State::OfInputs(sides(plan, *kind, &of(left), &of(right)))
+            LeavingState::OfInputs(sides(plan, *kind, &of(left), &of(right)))
         }
         Node::Asof { asof, .. } => {
             // (Only a join backward bounds the left time.)
             let below = bounds(plan, promised).swap_remove(asof.left_time);
             let of_left = below.map(|below| Leaving { column: asof.left_time, below });
-            State::OfInputs(vec![of_left.into_iter().collect(), vec![]])
+            LeavingState::OfInputs(vec![of_left.into_iter().collect(), vec![]])
         }
-        Node::Recognize { .. } => State::OfInputs(vec![vec![]]),
-        _ => State::Nothing,
+        Node::Recognize { .. } => LeavingState::OfInputs(vec![vec![]]),
+        _ => LeavingState::Nothing,
     }
 }
 

@@ -31,5 +31,5 @@ mod monotone;
 
 pub use bound::{Bound, Promised, Promises};
 pub use derive::{bounds, closing, expiring, is_append_only};
-pub use leaving::{Leaving, State, state};
+pub use leaving::{Leaving, LeavingState, state};
 pub use matching::{Matched, matched};

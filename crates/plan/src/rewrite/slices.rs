@@ -41,7 +41,7 @@ const WINDOW_FLOOR: &str = "window_floor";
 pub(super) fn sliced(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     let windowed = Windowed::of(plan)?;
     let mut slices = windowed.slices()?;
-    let parts = windowed.calls.iter().map(|call| Part::of(call, &mut slices)).collect::<Option<Vec<_>>>()?;
+    let parts = windowed.calls.iter().map(|call| SlicePart::of(call, &mut slices)).collect::<Option<Vec<_>>>()?;
     Some(windowed.planned(plan, &slices, &parts))
 }
 
@@ -171,7 +171,7 @@ impl<'a> Windowed<'a> {
         slices.is_fewer_than_rows().then_some(slices)
     }
 
-    fn planned(&self, plan: &Plan, slices: &Slices, parts: &[Part]) -> Arc<Plan> {
+    fn planned(&self, plan: &Plan, slices: &Slices, parts: &[SlicePart]) -> Arc<Plan> {
         let summed = slices.summed(&self.below.filter, parts, &self.project_names(plan));
         let n_before = 1 + slices.groups.len();
         // Windows of each slice.
@@ -300,7 +300,7 @@ impl Slices {
     }
 
     /// Rows summed up by slice and groups.
-    fn summed(&self, filter: &[Expr], parts: &[Part], names: &[String]) -> Arc<Plan> {
+    fn summed(&self, filter: &[Expr], parts: &[SlicePart], names: &[String]) -> Arc<Plan> {
         let rows = &self.rows.schema;
         let slice = self.slice.clone().expect("windows were found to depend on a slice");
         let mut fields = vec![described("slice", &slice, rows)];
@@ -359,15 +359,15 @@ fn stage(input: Arc<Plan>, filter: Vec<Expr>, project: Vec<Expr>, fields: Vec<(S
 }
 
 /// How a call follows from results over slices.
-enum Part {
+enum SlicePart {
     /// The results are combined by a function.
     Combined { partial: AggregateCall, by: AggregateFunction },
     /// The mean of integers: one division of their sum by their number.
     Mean { sum: AggregateCall, count: AggregateCall },
 }
 
-impl Part {
-    fn of(call: &AggregateCall, slices: &mut Slices) -> Option<Part> {
+impl SlicePart {
+    fn of(call: &AggregateCall, slices: &mut Slices) -> Option<SlicePart> {
         use AggregateFunction::{Avg, BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, Max, Min, Sum};
         let ignores_duplicates = matches!(call.function, Min | Max | BoolAnd | BoolOr | BitAnd | BitOr);
         if !call.order.is_empty() || (call.distinct && !ignores_duplicates) {
@@ -384,17 +384,17 @@ impl Part {
         };
         let same = |by: AggregateFunction| {
             let partial = partial(by.clone(), call.output_type.clone());
-            Some(Part::Combined { partial, by })
+            Some(SlicePart::Combined { partial, by })
         };
         match &call.function {
             Count if call.output_type == DataType::Int64 => {
-                Some(Part::Combined { partial: partial(Count, DataType::Int64), by: Sum })
+                Some(SlicePart::Combined { partial: partial(Count, DataType::Int64), by: Sum })
             }
-            Sum => Some(Part::Combined { partial: partial(Sum, room_for_sums(&of_argument()?)?), by: Sum }),
+            Sum => Some(SlicePart::Combined { partial: partial(Sum, room_for_sums(&of_argument()?)?), by: Sum }),
             Avg if call.output_type == DataType::Float64 || call.output_type == numeric::TYPE => {
                 let (argument, of) = slices.whole_number(call.argument?)?;
                 let sum = AggregateCall { argument: Some(argument), ..partial(Sum, room_for_sums(&of)?) };
-                Some(Part::Mean { sum, count: partial(Count, DataType::Int64) })
+                Some(SlicePart::Mean { sum, count: partial(Count, DataType::Int64) })
             }
             Min | Max if of_argument()? == call.output_type => same(call.function.clone()),
             BoolAnd | BoolOr | BitAnd | BitOr | BitXor => same(call.function.clone()),
@@ -405,8 +405,8 @@ impl Part {
     /// What is computed of each slice.
     fn partials(&self) -> Vec<&AggregateCall> {
         match self {
-            Part::Combined { partial, .. } => vec![partial],
-            Part::Mean { sum, count } => vec![sum, count],
+            SlicePart::Combined { partial, .. } => vec![partial],
+            SlicePart::Mean { sum, count } => vec![sum, count],
         }
     }
 }
@@ -422,7 +422,7 @@ fn room_for_sums(of: &DataType) -> Option<DataType> {
 }
 
 /// Results of slices combined by window.
-fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[Part]) -> Arc<Plan> {
+fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[SlicePart]) -> Arc<Plan> {
     let Node::Aggregate { calls: wanted, .. } = &plan.node else { unreachable!("an aggregate was taken apart") };
     let mut calls = Vec::new();
     let mut add = |function: AggregateFunction, output_type: DataType| {
@@ -431,15 +431,15 @@ fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[Part]) -> Arc
     };
     for (part, call) in parts.iter().zip(wanted) {
         match part {
-            Part::Combined { by, .. } => add(by.clone(), call.output_type.clone()),
-            Part::Mean { sum, count } => {
+            SlicePart::Combined { by, .. } => add(by.clone(), call.output_type.clone()),
+            SlicePart::Mean { sum, count } => {
                 add(AggregateFunction::Sum, sum.output_type.clone());
                 add(AggregateFunction::Sum, count.output_type.clone());
             }
         }
     }
     let keys = (0..n_keys).collect();
-    if parts.iter().all(|part| matches!(part, Part::Combined { .. })) {
+    if parts.iter().all(|part| matches!(part, SlicePart::Combined { .. })) {
         return Arc::new(Plan { node: Node::Aggregate { input, keys, calls }, schema: plan.schema.clone() });
     }
     let mut fields: Vec<_> = (0..n_keys).map(|at| field(&input, at)).collect();
@@ -450,8 +450,8 @@ fn combined(plan: &Plan, input: Arc<Plan>, n_keys: usize, parts: &[Part]) -> Arc
     for part in parts {
         let n_partials = part.partials().len();
         project.push(match part {
-            Part::Combined { .. } => column(&combined, at),
-            Part::Mean { .. } => {
+            SlicePart::Combined { .. } => column(&combined, at),
+            SlicePart::Mean { .. } => {
                 let is = plan.schema.field(project.len()).data_type();
                 quotient(column(&combined, at), column(&combined, at + 1), is)
             }

@@ -23,10 +23,10 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::error::ServerError;
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 
 /// Listens, and serves requests from now on.
-pub(crate) async fn start(address: SocketAddr, shared: Arc<Shared>) -> Result<JoinHandle<()>, ServerError> {
+pub(crate) async fn start(address: SocketAddr, shared: Arc<ServerShared>) -> Result<JoinHandle<()>, ServerError> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         ServerError::new(format!("cannot serve HTTP on {address}: {error}")).with_hint("Choose another with --http.")
     })?;
@@ -40,7 +40,7 @@ pub(crate) async fn start(address: SocketAddr, shared: Arc<Shared>) -> Result<Jo
     }))
 }
 
-fn routes(shared: Arc<Shared>) -> Router {
+fn routes(shared: Arc<ServerShared>) -> Router {
     let bytes_max = shared.limits.message_bytes_max;
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -53,7 +53,7 @@ fn routes(shared: Arc<Shared>) -> Router {
 }
 
 /// A connection for a request; or the answer that refuses it.
-pub(super) async fn connect(shared: &Arc<Shared>, headers: &HeaderMap) -> Result<Connection, Box<Response>> {
+pub(super) async fn connect(shared: &Arc<ServerShared>, headers: &HeaderMap) -> Result<Connection, Box<Response>> {
     let (shared, login) = (Arc::clone(shared), login(headers));
     let connected = spawn_blocking(move || {
         let mut reads_only = false;
@@ -106,7 +106,7 @@ pub(super) fn told(error: &Error) -> Value {
 }
 
 /// Whether the engine answers.
-async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+async fn ready(State(shared): State<Arc<ServerShared>>) -> Response {
     let asked = spawn_blocking(move || !shared.peers.is_ending() && shared.database.connect().is_ok());
     match asked.await {
         Ok(true) => "ready\n".into_response(),
@@ -114,7 +114,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+async fn metrics(State(shared): State<Arc<ServerShared>>, headers: HeaderMap) -> Response {
     let mut connection = match connect(&shared, &headers).await {
         Ok(connection) => connection,
         Err(refusal) => return *refusal,
@@ -126,7 +126,7 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respo
 
 /// Runs the statements of the body: SQL, or an object `{"sql": ..}`. The answer is that of the
 /// last.
-async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn query(State(shared): State<Arc<ServerShared>>, headers: HeaderMap, body: Bytes) -> Response {
     let Some(sql) = statement(&body) else {
         let hint = "Send SQL as text, or {\"sql\": \"SELECT ..\"}.\n";
         return (StatusCode::BAD_REQUEST, hint).into_response();

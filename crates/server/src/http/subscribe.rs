@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 
 use super::json::rows;
 use super::{connect, refused, told};
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 
 /// Events that wait for a slow reader.
 const EVENTS_MAX: usize = 64;
@@ -27,7 +27,7 @@ const CHANGES_WAIT: Duration = Duration::from_millis(250);
 
 /// What is asked for.
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct WantedSubscription {
     /// A query.
     query: Option<String>,
     /// A relation.
@@ -38,7 +38,7 @@ pub(super) struct Wanted {
     progress: Option<bool>,
 }
 
-impl Wanted {
+impl WantedSubscription {
     fn statement(&self) -> Result<String, Error> {
         let of = match (&self.query, &self.relation) {
             (Some(query), None) => format!("({})", query.trim().trim_end_matches(';')),
@@ -51,8 +51,8 @@ impl Wanted {
 }
 
 pub(super) async fn subscribe(
-    State(shared): State<Arc<Shared>>,
-    Query(wanted): Query<Wanted>,
+    State(shared): State<Arc<ServerShared>>,
+    Query(wanted): Query<WantedSubscription>,
     headers: HeaderMap,
 ) -> Response {
     let sql = match wanted.statement() {
@@ -85,7 +85,7 @@ fn events(receiver: Receiver<Event>) -> impl futures::Stream<Item = Result<Event
 }
 
 /// Passes changes on until they end or the client is gone.
-fn follow(shared: &Shared, mut connection: Connection, subscription: Subscription, sender: &Sender<Event>) {
+fn follow(shared: &ServerShared, mut connection: Connection, subscription: Subscription, sender: &Sender<Event>) {
     let event = |name: &str, value: &Value| Event::default().event(name).data(value.to_string());
     while !sender.is_closed() && !shared.peers.is_ending() {
         let events = match connection.next_changes(&subscription, CHANGES_WAIT) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anabranch_engine::{Changes, Error, Rows, Subscription};
 
-use super::client::{Client, Sending};
+use super::client::{Sending, ServerClient};
 use crate::wire::frames::Broken;
 use crate::wire::reply::{self, Severity};
 use crate::wire::rows::RowWriter;
@@ -13,7 +13,7 @@ use crate::wire::rows::RowWriter;
 /// cancel request and the end of the server end the wait.
 const CHANGES_WAIT: Duration = Duration::from_secs(1);
 
-impl Client<'_> {
+impl ServerClient<'_> {
     /// Sends a whole answer of a simple query. The inner error is the statement's.
     pub(super) fn send_all(&mut self, tag: &str, rows: &Rows) -> Result<Result<(), Error>, Broken> {
         reply::columns(&mut self.frames.out, &rows.schema, |_| 0);

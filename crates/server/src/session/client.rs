@@ -9,13 +9,13 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
 use crate::peers::Peer;
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 use crate::wire::frames::Frames;
 use crate::wire::reply;
 
 /// One client.
-pub(super) struct Client<'a> {
-    pub shared: &'a Shared,
+pub(super) struct ServerClient<'a> {
+    pub shared: &'a ServerShared,
     pub frames: Frames,
     pub peer: Arc<Peer>,
     pub connection: Connection,
@@ -80,7 +80,7 @@ impl Sending {
     }
 }
 
-impl Client<'_> {
+impl ServerClient<'_> {
     /// Tells an error and skips what follows up to Sync.
     pub(super) fn fail(&mut self, error: &Error, script: &str) {
         self.tell(error, script);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_engine::{CopyRows, CopyStart, CopyWay, Error, Outcome};
 
-use super::Client;
+use super::ServerClient;
 use crate::wire::frames::Broken;
 use crate::wire::message::Message;
 use crate::wire::reply;
@@ -15,7 +15,7 @@ use crate::wire::reply;
 /// How long a copy of changes waits before it looks whether its client is still there.
 const CHANGES_WAIT: Duration = Duration::from_millis(250);
 
-impl Client<'_> {
+impl ServerClient<'_> {
     /// Goes through a COPY that has begun; gives its command tag.
     pub(super) fn copy(&mut self, start: CopyStart) -> Result<Result<String, Error>, Broken> {
         let letter = if start.way == CopyWay::In { b'G' } else { b'H' };

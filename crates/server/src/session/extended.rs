@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_engine::{Error, Outcome, Subscription};
 
 use super::answers::{Coming, row_tag};
-use super::client::{Client, Portal, Sending, State, Statement};
+use super::client::{Portal, Sending, ServerClient, State, Statement};
 use crate::wire::frames::Broken;
 use crate::wire::message::{Bind, Named};
 use crate::wire::parameters;
@@ -14,7 +14,7 @@ use crate::wire::rows::format_of;
 use anabranch_sql::pg_types::{PgType, data_type, oid};
 use arrow::datatypes::Field;
 
-impl Client<'_> {
+impl ServerClient<'_> {
     pub(super) fn parse(&mut self, name: String, sql: &str, types: Vec<u32>) {
         if self.statements.len() + self.portals.len() >= self.shared.limits.statements_max {
             let error = Error::invalid("too many prepared statements and portals").with_sqlstate("54000");

@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 use anabranch_engine::{Error, TransactionState};
 
 use crate::peers::{Activity, Peer};
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 use crate::wire::frames::{Broken, Frames};
 use crate::wire::message::Message;
 use crate::wire::reply::{self, Severity};
 
-use client::Client;
+use client::ServerClient;
 use startup::Login;
 
 /// Whether a client stays.
@@ -38,7 +38,7 @@ enum Next {
 }
 
 /// Serves a client until it leaves.
-pub(crate) fn serve(shared: &Shared, socket: Arc<TcpStream>, address: SocketAddr) {
+pub(crate) fn serve(shared: &ServerShared, socket: Arc<TcpStream>, address: SocketAddr) {
     let limits = &shared.limits;
     let times = [limits.message_s, limits.write_s].map(Duration::from_secs);
     let Ok(mut frames) = Frames::new(Arc::clone(&socket), limits.message_bytes_max, times[0], times[1]) else { return };
@@ -68,7 +68,7 @@ pub(crate) fn serve(shared: &Shared, socket: Arc<TcpStream>, address: SocketAddr
 }
 
 /// Runs a client's messages; says why they ended.
-fn run(shared: &Shared, mut frames: Frames, login: Login, peer: Arc<Peer>, deadline: Instant) -> &'static str {
+fn run(shared: &ServerShared, mut frames: Frames, login: Login, peer: Arc<Peer>, deadline: Instant) -> &'static str {
     let connection = match startup::log_in(shared, &mut frames, &login, &peer, deadline) {
         Ok(Some(connection)) => connection,
         Ok(None) => return "it was not let in",
@@ -78,7 +78,7 @@ fn run(shared: &Shared, mut frames: Frames, login: Login, peer: Arc<Peer>, deadl
         }
     };
     let (statements, portals) = (HashMap::new(), HashMap::new());
-    let mut client = Client { shared, frames, peer, connection, statements, portals, is_skipping: false };
+    let mut client = ServerClient { shared, frames, peer, connection, statements, portals, is_skipping: false };
     loop {
         match client.step() {
             Ok(Next::Stay) => {}
@@ -97,7 +97,7 @@ fn run(shared: &Shared, mut frames: Frames, login: Login, peer: Arc<Peer>, deadl
 }
 
 /// The last word to a client, if there is one.
-fn farewell(frames: &mut Frames, broken: &Broken, shared: &Shared) {
+fn farewell(frames: &mut Frames, broken: &Broken, shared: &ServerShared) {
     let long;
     let (code, message) = match broken {
         Broken::Closed if shared.peers.is_ending() => ("57P01", "terminating connection due to administrator command"),
@@ -118,7 +118,7 @@ fn farewell(frames: &mut Frames, broken: &Broken, shared: &Shared) {
     frames.close();
 }
 
-impl Client<'_> {
+impl ServerClient<'_> {
     /// Waits for a message and obeys it.
     fn step(&mut self) -> Result<Next, Broken> {
         if !self.frames.has_message() {

@@ -9,11 +9,11 @@ use anabranch_engine::{Error, Outcome, TransactionState, command_tag};
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
 
-use super::client::Client;
+use super::client::ServerClient;
 use crate::wire::frames::Broken;
 use crate::wire::reply;
 
-impl Client<'_> {
+impl ServerClient<'_> {
     /// Runs a text and answers.
     pub(super) fn query(&mut self, text: &str) -> Result<(), Broken> {
         self.portals.remove("");

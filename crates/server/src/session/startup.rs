@@ -7,7 +7,7 @@ use anabranch_engine::Connection;
 
 use crate::peers::Peer;
 use crate::scram::{self, Exchange, Verifier};
-use crate::shared::Shared;
+use crate::shared::ServerShared;
 use crate::wire::frames::{Broken, Frames};
 use crate::wire::message::Message;
 use crate::wire::reply::{self, Severity};
@@ -34,7 +34,7 @@ pub(super) fn secret() -> i32 {
 }
 
 /// Reads requests up to that of a user; `None` when there is no client to be served.
-pub(super) fn greet(shared: &Shared, frames: &mut Frames, deadline: Instant) -> Result<Option<Login>, Broken> {
+pub(super) fn greet(shared: &ServerShared, frames: &mut Frames, deadline: Instant) -> Result<Option<Login>, Broken> {
     loop {
         let body = frames.first(deadline)?;
         let int = |at: usize| -> Option<i32> { Some(i32::from_be_bytes(body.get(at..at + 4)?.try_into().ok()?)) };
@@ -68,7 +68,7 @@ pub(super) fn greet(shared: &Shared, frames: &mut Frames, deadline: Instant) -> 
     }
 }
 
-fn parameters(shared: &Shared, frames: &mut Frames, minor: i32, body: &[u8]) -> Result<Login, Broken> {
+fn parameters(shared: &ServerShared, frames: &mut Frames, minor: i32, body: &[u8]) -> Result<Login, Broken> {
     if shared.tls_is_required && !frames.is_encrypted() {
         return Err(Broken::NoMessage("the server takes encrypted connections only (sslmode=require)"));
     }
@@ -89,7 +89,7 @@ fn parameters(shared: &Shared, frames: &mut Frames, minor: i32, body: &[u8]) -> 
 
 /// Authenticates a user and opens a connection; `None` when the user was refused, and told so.
 pub(super) fn log_in(
-    shared: &Shared,
+    shared: &ServerShared,
     frames: &mut Frames,
     login: &Login,
     peer: &Peer,

@@ -30,7 +30,7 @@ impl Severity {
 }
 
 /// What is told of an error or a notice.
-pub(crate) struct Report<'a> {
+pub(crate) struct ReplyReport<'a> {
     pub severity: Severity,
     /// SQLSTATE.
     pub code: &'a str,
@@ -136,7 +136,7 @@ pub(crate) fn columns(out: &mut Vec<u8>, schema: &Schema, formats: impl Fn(usize
 }
 
 /// ErrorResponse or NoticeResponse.
-pub(crate) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
+pub(crate) fn report(out: &mut Vec<u8>, report: &ReplyReport<'_>) {
     let letter = match report.severity {
         Severity::Error | Severity::Fatal => b'E',
         Severity::Notice | Severity::Warning => b'N',
@@ -168,7 +168,7 @@ pub(crate) fn error(out: &mut Vec<u8>, error: &Error, script: &str) {
     let position = error.position.and_then(|at| script.get(..at)).map(|before| before.chars().count() + 1);
     report(
         out,
-        &Report {
+        &ReplyReport {
             severity: Severity::Error,
             code: error.sqlstate(),
             message: &error.message,
@@ -181,5 +181,5 @@ pub(crate) fn error(out: &mut Vec<u8>, error: &Error, script: &str) {
 
 /// A report with a message only.
 pub(crate) fn plain(out: &mut Vec<u8>, severity: Severity, code: &str, message: &str) {
-    report(out, &Report { severity, code, message, detail: None, hint: None, position: None });
+    report(out, &ReplyReport { severity, code, message, detail: None, hint: None, position: None });
 }

@@ -34,7 +34,7 @@ const KINDS: [ErrorKind; 6] = [
 ];
 
 /// What crosses a connection.
-pub enum Frame {
+pub enum WireFrame {
     /// The steps of the sender's program, as text.
     Program(String),
     /// A message to a shard of the receiver.
@@ -70,7 +70,7 @@ mod tag {
     pub const STOP: u64 = 10;
 }
 
-impl Frame {
+impl WireFrame {
     /// Writes the frame.
     ///
     /// # Errors
@@ -86,17 +86,17 @@ impl Frame {
 
     fn parts(&self) -> io::Result<(u64, [u64; 4], Vec<u8>)> {
         Ok(match self {
-            Frame::Program(text) => (tag::PROGRAM, [0; 4], text.clone().into_bytes()),
-            Frame::Message { target, message } => message_parts(*target, message)?,
-            Frame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
-            Frame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
-            Frame::Moved(steps) => {
+            WireFrame::Program(text) => (tag::PROGRAM, [0; 4], text.clone().into_bytes()),
+            WireFrame::Message { target, message } => message_parts(*target, message)?,
+            WireFrame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
+            WireFrame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
+            WireFrame::Moved(steps) => {
                 let counts =
                     |moved: &Moved| [moved.rows_hashed, moved.rows_kept, moved.rows_near, moved.rows_far, moved.bytes];
                 (tag::MOVED, [0; 4], steps.iter().flat_map(counts).flat_map(u64::to_le_bytes).collect())
             }
-            Frame::Failed(error) => failed_parts(error),
-            Frame::Stop => (tag::STOP, [0; 4], vec![]),
+            WireFrame::Failed(error) => failed_parts(error),
+            WireFrame::Stop => (tag::STOP, [0; 4], vec![]),
         })
     }
 
@@ -104,7 +104,7 @@ impl Frame {
     ///
     /// # Errors
     /// Those of the reader; `InvalidData` when the bytes are no frame.
-    pub fn read(reader: &mut impl Read) -> io::Result<Option<Frame>> {
+    pub fn read(reader: &mut impl Read) -> io::Result<Option<WireFrame>> {
         let mut header = [0; HEADER_WORDS * WORD];
         if reader.read(&mut header[..1])? == 0 {
             return Ok(None);
@@ -115,29 +115,29 @@ impl Frame {
         let mut payload = Vec::new();
         reader.take(length).read_to_end(&mut payload)?;
         match payload.len() as u64 == length {
-            true => Frame::of_parts(words[1], &words[2..], payload).map(Some),
+            true => WireFrame::of_parts(words[1], &words[2..], payload).map(Some),
             false => Err(IoErrorKind::UnexpectedEof.into()),
         }
     }
 
-    fn of_parts(tag: u64, words: &[u64], payload: Vec<u8>) -> io::Result<Frame> {
+    fn of_parts(tag: u64, words: &[u64], payload: Vec<u8>) -> io::Result<WireFrame> {
         let (first, time) = (words[0] as usize, words[3].cast_signed());
         let message = |load| {
             let (task, from) = (words[1] as usize, words[2] as usize);
-            Frame::Message { target: first, message: Message { task, from, load, owed: None } }
+            WireFrame::Message { target: first, message: Message { task, from, load, owed: None } }
         };
-        let said = |item| Frame::Said(Said { shard: first, item });
+        let said = |item| WireFrame::Said(Said { shard: first, item });
         Ok(match tag {
-            tag::PROGRAM => Frame::Program(text(&payload)?),
+            tag::PROGRAM => WireFrame::Program(text(&payload)?),
             tag::ROWS => message(Load::Wire(payload)),
             tag::FRONTIER => message(Load::Frontier(time)),
             tag::SAID_ROWS => said(Item::Rows(batch(&payload)?)),
             tag::SAID_FRONTIER => said(Item::Frontier(time)),
             tag::SAID_ERRORS => said(Item::Errors(batch(&payload)?)),
-            tag::ACKNOWLEDGED => Frame::Acknowledged,
-            tag::MOVED => Frame::Moved(moved(&payload)),
-            tag::FAILED => Frame::Failed(failed(words, &payload)?),
-            tag::STOP => Frame::Stop,
+            tag::ACKNOWLEDGED => WireFrame::Acknowledged,
+            tag::MOVED => WireFrame::Moved(moved(&payload)),
+            tag::FAILED => WireFrame::Failed(failed(words, &payload)?),
+            tag::STOP => WireFrame::Stop,
             _ => return Err(malformed(format!("there are no frames of tag {tag}"))),
         })
     }
@@ -228,32 +228,32 @@ fn malformed(reason: impl ToString) -> io::Error {
 mod tests {
     use super::*;
 
-    fn round_trip(frame: &Frame) -> Frame {
+    fn round_trip(frame: &WireFrame) -> WireFrame {
         let mut bytes = Vec::new();
         frame.write(&mut bytes).unwrap();
         for cut in 1..bytes.len() {
-            assert!(Frame::read(&mut &bytes[..cut]).is_err(), "cut at {cut}");
+            assert!(WireFrame::read(&mut &bytes[..cut]).is_err(), "cut at {cut}");
         }
-        Frame::read(&mut bytes.as_slice()).unwrap().unwrap()
+        WireFrame::read(&mut bytes.as_slice()).unwrap().unwrap()
     }
 
     #[test]
     fn errors_and_promises_are_read_as_they_were_written() {
         let error = Error::data("a row").with_hint("Mend it.");
-        assert!(matches!(round_trip(&Frame::Failed(error.clone())), Frame::Failed(found) if found == error));
+        assert!(matches!(round_trip(&WireFrame::Failed(error.clone())), WireFrame::Failed(found) if found == error));
         let message = Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None };
-        let Frame::Message { target: 2, message } = round_trip(&Frame::Message { target: 2, message }) else {
+        let WireFrame::Message { target: 2, message } = round_trip(&WireFrame::Message { target: 2, message }) else {
             panic!("another frame");
         };
         assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None }));
         let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
-        let found = round_trip(&Frame::Moved(vec![moved, Moved::default()]));
-        assert!(matches!(found, Frame::Moved(steps) if steps == [moved, Moved::default()]));
+        let found = round_trip(&WireFrame::Moved(vec![moved, Moved::default()]));
+        assert!(matches!(found, WireFrame::Moved(steps) if steps == [moved, Moved::default()]));
     }
 
     #[test]
     fn bytes_that_are_no_frame_are_an_error() {
-        assert!(Frame::read(&mut [].as_slice()).unwrap().is_none());
+        assert!(WireFrame::read(&mut [].as_slice()).unwrap().is_none());
         for words in [
             [7u64, 1, 0, 0, 0, 0],
             [48, 99, 0, 0, 0, 0],
@@ -262,7 +262,7 @@ mod tests {
             [u64::MAX, 2, 0, 0, 0, 0],
         ] {
             let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-            assert!(Frame::read(&mut bytes.as_slice()).is_err(), "{words:?}");
+            assert!(WireFrame::read(&mut bytes.as_slice()).is_err(), "{words:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use anabranch_engine::Error;
 
 use crate::address::Address;
 use crate::message::{Message, Said};
-use crate::processes::frame::Frame;
+use crate::processes::frame::WireFrame;
 use crate::traffic::Traffic;
 
 /// Bytes of a connection's buffers.
@@ -36,19 +36,19 @@ pub struct Inlet {
 }
 
 /// Writes frames until the last one, [`Frame::Stop`], or until the connection fails.
-pub fn write_frames(stream: &TcpStream, frames: &Receiver<Frame>) {
+pub(crate) fn write_frames(stream: &TcpStream, frames: &Receiver<WireFrame>) {
     // (A connection that failed is noticed by its reader.)
     let _ = write_all(stream, frames);
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-fn write_all(stream: &TcpStream, frames: &Receiver<Frame>) -> io::Result<()> {
+fn write_all(stream: &TcpStream, frames: &Receiver<WireFrame>) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(BUFFER_BYTES, stream);
     while let Ok(first) = frames.recv() {
         let mut next = Some(first);
         while let Some(frame) = next {
             frame.write(&mut writer)?;
-            if matches!(frame, Frame::Stop) {
+            if matches!(frame, WireFrame::Stop) {
                 return writer.flush();
             }
             next = frames.try_recv().ok();
@@ -59,11 +59,11 @@ fn write_all(stream: &TcpStream, frames: &Receiver<Frame>) -> io::Result<()> {
 }
 
 /// Hands out frames until the last one. A connection that ends without it ends the run.
-pub fn read_frames(stream: &TcpStream, inlet: &Inlet) {
+pub(crate) fn read_frames(stream: &TcpStream, inlet: &Inlet) {
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
     let ended = loop {
-        match Frame::read(&mut reader) {
-            Ok(Some(Frame::Stop)) => break Ok(()),
+        match WireFrame::read(&mut reader) {
+            Ok(Some(WireFrame::Stop)) => break Ok(()),
             Ok(Some(frame)) => {
                 if let Err(error) = inlet.take(frame) {
                     inlet.traffic.fail(error);
@@ -86,23 +86,23 @@ fn gone(process: usize) -> Error {
 }
 
 impl Inlet {
-    fn take(&self, frame: Frame) -> Result<(), Error> {
+    fn take(&self, frame: WireFrame) -> Result<(), Error> {
         match frame {
-            Frame::Program(text) => return self.check_program(&text),
-            Frame::Message { target, message } => return self.take_message(target, message),
-            Frame::Said(said) => {
+            WireFrame::Program(text) => return self.check_program(&text),
+            WireFrame::Message { target, message } => return self.take_message(target, message),
+            WireFrame::Said(said) => {
                 self.check_shard(said.shard)?;
                 // (A client that has gone away stops the run.)
                 let _ = self.client.send(said);
-                self.traffic.tell(self.from, Frame::Acknowledged);
+                self.traffic.tell(self.from, WireFrame::Acknowledged);
             }
-            Frame::Moved(moved) => {
+            WireFrame::Moved(moved) => {
                 self.traffic.moved_there(self.from, moved);
-                self.traffic.tell(self.from, Frame::Acknowledged);
+                self.traffic.tell(self.from, WireFrame::Acknowledged);
             }
-            Frame::Acknowledged => self.traffic.end(None),
-            Frame::Failed(error) => self.traffic.fail(error),
-            Frame::Stop => {}
+            WireFrame::Acknowledged => self.traffic.end(None),
+            WireFrame::Failed(error) => self.traffic.fail(error),
+            WireFrame::Stop => {}
         }
         Ok(())
     }

@@ -170,14 +170,6 @@ mod tests {
         }
     }
 
-    /// Statement S4, of parasplit: megabits a second, of one splitter 123.7.
-    #[test]
-    fn splitters_are_as_published() {
-        let of = |wanted, branches| parasplit_splitters(wanted, 123.7, 0.01, branches);
-        assert_eq!(of(500.0, 512), 25);
-        assert_eq!([512, 256, 128, 64, 8].map(|branches| of(1000.0, branches)), [50, 29, 19, 14, 9]);
-    }
-
     /// Statement S5.
     #[test]
     fn no_node_of_a_maxtree_costs_more_than_the_root_and_wider_ones_would() {
@@ -198,12 +190,5 @@ mod tests {
             let log = f64::from(width).log2() - 1e-9;
             assert!(depth * (depth + 1.0) / 2.0 >= log && (depth - 1.0) * depth / 2.0 < log, "{width}");
         }
-    }
-
-    #[test]
-    fn mergers_take_from_the_efficiency_of_a_parallel_split() {
-        let few = parasplit_efficiency(0.1, (10, 1.0), (64, 0.01));
-        let many = parasplit_efficiency(0.1, (10, 1.0), (64, 0.1));
-        assert!(many < few && few < 1.0);
     }
 }

@@ -18,13 +18,13 @@
 pub mod cost;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Aggregate, Expr, Frame, UserOperator, col, floor_div, lit};
+use anabranch_engine::frame::{Expr, Frame, FrameAggregate, UserOperator, col, floor_div, lit};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{cast, when};
 
 use crate::layout::Move;
-use crate::program::{Kind, ROUTE, Shards};
+use crate::program::{ActionKind, ROUTE, Shards};
 
 pub use crate::program::BRANCH;
 use cost::Shares;
@@ -86,11 +86,11 @@ impl Shards {
         let broadcasts = broadcast.is_some();
         let mut rows = self.rekey([]).query(|rows| routed(rows, &names, route, broadcast));
         if plan == SplitPlan::Para {
-            rows = rows.spread(Kind::Spray);
+            rows = rows.spread(ActionKind::Spray);
         }
         let mut nodes = 1;
         for &fan_out in &fan_outs {
-            rows = rows.spread(Kind::Split { nodes, fan_out, width });
+            rows = rows.spread(ActionKind::Split { nodes, fan_out, width });
             nodes = nodes.saturating_mul(fan_out);
         }
         let rows = rows.rekey([BRANCH]).query(|rows| rows.select(names.iter().map(|name| col(name))));
@@ -99,7 +99,7 @@ impl Shards {
 
     /// Names of the columns; none of a program with an error.
     fn columns(&self) -> Vec<String> {
-        let names = |step: &std::sync::Arc<crate::program::Step>| {
+        let names = |step: &std::sync::Arc<crate::program::ProgramStep>| {
             step.schema.fields().iter().map(|field| field.name().clone()).collect()
         };
         self.step().map(names).unwrap_or_default()
@@ -157,9 +157,9 @@ impl Branches {
     pub fn merge_by<'a>(
         &self,
         on: impl IntoIterator<Item = &'a str>,
-        combine: impl IntoIterator<Item = Aggregate>,
+        combine: impl IntoIterator<Item = FrameAggregate>,
     ) -> Shards {
-        let combine: Vec<Aggregate> = combine.into_iter().collect();
+        let combine: Vec<FrameAggregate> = combine.into_iter().collect();
         self.rows.rekey(on).redistribute(Move::FLAT).query(|rows| rows.agg(combine))
     }
 
@@ -169,10 +169,10 @@ impl Branches {
         &self,
         on: impl IntoIterator<Item = &'a str>,
         fan_in: u32,
-        combine: impl IntoIterator<Item = Aggregate>,
+        combine: impl IntoIterator<Item = FrameAggregate>,
     ) -> Shards {
         let on: Vec<&str> = on.into_iter().collect();
-        let combine: Vec<Aggregate> = combine.into_iter().collect();
+        let combine: Vec<FrameAggregate> = combine.into_iter().collect();
         if fan_in < 2 {
             return Shards::failed(Error::invalid(format!("a tree of fan-in {fan_in} does not end")));
         }
@@ -181,7 +181,7 @@ impl Branches {
             let node = floor_div(col(BRANCH), lit(i64::from(fan_in)));
             let keyed = rows.rekey([]).query(|rows| rows.with_columns([node.alias(BRANCH)]));
             let key: Vec<&str> = on.iter().copied().chain([BRANCH]).collect();
-            rows = keyed.spread(Kind::ToBranch).rekey(key).query(|rows| rows.agg(combine.clone()));
+            rows = keyed.spread(ActionKind::ToBranch).rekey(key).query(|rows| rows.agg(combine.clone()));
             nodes = nodes.div_ceil(fan_in);
         }
         rows.rekey(on)

@@ -1,6 +1,7 @@
 //! Sharded streams, against one shard.
 #![allow(clippy::unwrap_used)]
 
+mod cost;
 mod fft;
 mod grep;
 mod movement;

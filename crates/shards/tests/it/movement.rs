@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_engine::frame::{Event, col, count_rows, sum};
-use anabranch_shards::{Layout, Move, Outcome, Shards};
+use anabranch_shards::{Layout, Move, RunOutcome, Shards};
 use anabranch_testing::rng::{Rng, cases};
 use datafusion_common::ScalarValue;
 
@@ -14,12 +14,12 @@ fn events(rng: &mut Rng) -> [(&'static str, Vec<Vec<Event>>); 1] {
 }
 
 /// The updates of each shard.
-fn by_shard(outcome: &Outcome, shards: usize) -> Vec<BTreeMap<(i64, Vec<String>), i64>> {
+fn by_shard(outcome: &RunOutcome, shards: usize) -> Vec<BTreeMap<(i64, Vec<String>), i64>> {
     (0..shards).map(|shard| updates(&outcome.changes_of(shard))).collect()
 }
 
 /// The rows that pass through a program that computes nothing.
-fn moved(rng: &mut Rng, layout: Layout, build: impl Fn(Shards) -> Shards) -> (Outcome, Outcome) {
+fn moved(rng: &mut Rng, layout: Layout, build: impl Fn(Shards) -> Shards) -> (RunOutcome, RunOutcome) {
     let given = events(rng);
     let one = run(rng, &source("l", Layout::flat(1)).rekey(["k"]), 1, &given);
     let many = run(rng, &build(source("l", layout).rekey(["k"])), layout.shards(), &given);

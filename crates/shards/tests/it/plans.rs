@@ -1,13 +1,13 @@
 //! The plans of Quill, figures 1 and 4, and a long one: equal contents at every time, whatever the
 //! shards (statements A9, A10, A14).
 
-use anabranch_engine::frame::{Aggregate, Frame, How, col, count, count_rows, lit, max, min, sum};
+use anabranch_engine::frame::{Frame, FrameAggregate, How, col, count, count_rows, lit, max, min, sum};
 use anabranch_shards::{Layout, Move, Shards};
 
 use crate::support::{same_as_one_shard, source};
 
 /// The aggregates that are put together of parts.
-fn parts() -> Vec<Aggregate> {
+fn parts() -> Vec<FrameAggregate> {
     vec![
         count_rows().alias("n"),
         count(col("x")).alias("c"),

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use anabranch_engine::ErrorKind;
 use anabranch_engine::frame::{Event, Frame, How, col, count_rows, max, sum};
-use anabranch_shards::{Layout, Move, Outcome, Processes, Run, Shards};
+use anabranch_shards::{Layout, Move, Processes, RunOutcome, ShardRun, Shards};
 use anabranch_testing::rng::Rng;
 
 use crate::support::{rows, run, source, updates};
@@ -71,7 +71,7 @@ fn join(layout: Layout) -> Shards {
 }
 
 /// Gives rows to random shards, in two parts with promises between.
-fn outcome(rng: &mut Rng, run: &mut Run, shards: usize, inputs: &[(&str, Vec<Vec<Event>>)]) -> Outcome {
+fn outcome(rng: &mut Rng, run: &mut ShardRun, shards: usize, inputs: &[(&str, Vec<Vec<Event>>)]) -> RunOutcome {
     for (source, rows) in inputs {
         for row in rows {
             run.push(source, rng.below(shards), row.clone()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::{Batch, Time};
 use anabranch_engine::frame::Event;
-use anabranch_shards::{Carry, Layout, Outcome, Shards};
+use anabranch_shards::{Carry, Layout, RunOutcome, Shards};
 use anabranch_testing::rng::Rng;
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -39,7 +39,7 @@ pub fn rows(rng: &mut Rng, count: usize) -> Vec<Vec<Event>> {
 }
 
 /// What comes out when rows are given to random shards in random pieces.
-pub fn run(rng: &mut Rng, program: &Shards, shards: usize, inputs: &[(&str, Vec<Vec<Event>>)]) -> Outcome {
+pub fn run(rng: &mut Rng, program: &Shards, shards: usize, inputs: &[(&str, Vec<Vec<Event>>)]) -> RunOutcome {
     let carry = if rng.chance(50) { Carry::Batches } else { Carry::Wire };
     let mut run = program.run_with(carry).unwrap();
     for (source, rows) in inputs {

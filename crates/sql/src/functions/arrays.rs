@@ -31,7 +31,7 @@ use crate::resolve::type_names::sql_name;
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ArrayCall {
     Array,
     Element,
     Int,
@@ -55,7 +55,7 @@ type Compute = fn(&Arguments) -> DfResult<ArrayRef>;
 pub(crate) struct ArrayFunction {
     name: &'static str,
     aliases: Vec<String>,
-    takes: &'static [Kind],
+    takes: &'static [ArrayCall],
     required: usize,
     answer: Answer,
     compute: Compute,
@@ -63,10 +63,10 @@ pub(crate) struct ArrayFunction {
 }
 
 /// Names, arguments, how many of them must be given, answer, what computes it.
-type Entry = (&'static [&'static str], &'static [Kind], usize, Answer, Compute);
+type Entry = (&'static [&'static str], &'static [ArrayCall], usize, Answer, Compute);
 
 const FUNCTIONS: [Entry; 20] = {
-    use Kind::{Array, Element, Int};
+    use ArrayCall::{Array, Element, Int};
     [
         (
             &["array_append", "list_append", "array_push_back", "list_push_back"],
@@ -176,10 +176,10 @@ impl ArrayFunction {
         let mut common = DataType::Null;
         for (kind, is) in self.takes.iter().zip(types) {
             let of = match kind {
-                Kind::Int => continue,
-                Kind::Array if is.is_null() => continue,
-                Kind::Array => element_type(is)?,
-                Kind::Element => is,
+                ArrayCall::Int => continue,
+                ArrayCall::Array if is.is_null() => continue,
+                ArrayCall::Array => element_type(is)?,
+                ArrayCall::Element => is,
             };
             common = match (&common, of) {
                 (DataType::Null, of) => of.clone(),
@@ -209,16 +209,20 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
         let fits = (self.required..=self.takes.len()).contains(&types.len())
-            && self.takes.iter().zip(types).all(|(kind, is)| *kind != Kind::Int || is.is_integer() || is.is_null());
+            && self
+                .takes
+                .iter()
+                .zip(types)
+                .all(|(kind, is)| *kind != ArrayCall::Int || is.is_integer() || is.is_null());
         let common = self.common_element(types).filter(|_| fits);
         let Some(common) = common else {
             let types: Vec<String> = types.iter().map(sql_name).collect();
             return plan_err!("function {}({}) does not exist", self.name, types.join(", "));
         };
         let coerced = self.takes.iter().take(types.len()).map(|kind| match kind {
-            Kind::Array => list_of(common.clone()),
-            Kind::Element => common.clone(),
-            Kind::Int => DataType::Int64,
+            ArrayCall::Array => list_of(common.clone()),
+            ArrayCall::Element => common.clone(),
+            ArrayCall::Int => DataType::Int64,
         });
         Ok(coerced.collect())
     }
@@ -240,12 +244,12 @@ impl ScalarUDFImpl for ArrayFunction {
         for (arg, kind) in args.args.iter().zip(self.takes) {
             let column = arg.to_array(args.number_rows)?;
             match kind {
-                Kind::Array => {
+                ArrayCall::Array => {
                     let is = element_type(column.data_type()).cloned().unwrap_or(DataType::Null);
                     arguments.arrays.push(cast(&column, &list_of(is))?);
                 }
-                Kind::Element => arguments.elements.push(column),
-                Kind::Int => arguments.ints.push(cast(&column, &DataType::Int64)?),
+                ArrayCall::Element => arguments.elements.push(column),
+                ArrayCall::Int => arguments.ints.push(cast(&column, &DataType::Int64)?),
             }
         }
         let answer = (self.compute)(&arguments)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
 
-use super::rows::Kind::{Bytes, Int, Text};
-use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way, by_datafusion};
+use super::rows::RowCall::{Bytes, Int, Text};
+use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way, by_datafusion};
 use crate::functions::sha256::sha256;
 use crate::functions::text::md5;
 
@@ -39,69 +39,85 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
 }
 
 const LENGTH: &[Way] = &[
-    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: by_datafusion },
+    Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: by_datafusion },
     Way {
         takes: &[Bytes],
         required: 1,
-        answer: Answer::Int,
+        answer: RowAnswer::Int,
         compute: |args, _| Ok(Out::Int(args[0].bytes().len() as i64)),
     },
-    Way { takes: &[Bytes, Text], required: 2, answer: Answer::Int, compute: length_in },
+    Way { takes: &[Bytes, Text], required: 2, answer: RowAnswer::Int, compute: length_in },
 ];
 const SUBSTR: &[Way] = &[
-    Way { takes: &[Text, Int, Int], required: 2, answer: Answer::Text, compute: by_datafusion },
-    Way { takes: &[Bytes, Int, Int], required: 2, answer: Answer::Bytes, compute: substr },
-    Way { takes: &[Text, Text], required: 2, answer: Answer::Text, compute: super::regex::substring },
-    Way { takes: &[Text, Text, Text], required: 3, answer: Answer::Text, compute: super::similar::substring },
+    Way { takes: &[Text, Int, Int], required: 2, answer: RowAnswer::Text, compute: by_datafusion },
+    Way { takes: &[Bytes, Int, Int], required: 2, answer: RowAnswer::Bytes, compute: substr },
+    Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Text, compute: super::regex::substring },
+    Way { takes: &[Text, Text, Text], required: 3, answer: RowAnswer::Text, compute: super::similar::substring },
 ];
 const POSITION: &[Way] = &[
-    Way { takes: &[Text, Text], required: 2, answer: Answer::Int, compute: position_in_text },
-    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Int, compute: position },
+    Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Int, compute: position_in_text },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Int, compute: position },
 ];
 const OCTETS: &[Way] = &[
-    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: by_datafusion },
-    Way { takes: &[Bytes], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 1) },
+    Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: by_datafusion },
+    Way { takes: &[Bytes], required: 1, answer: RowAnswer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 1) },
 ];
 const BITS: &[Way] = &[
-    Way { takes: &[Text], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].text().len(), 8) },
-    Way { takes: &[Bytes], required: 1, answer: Answer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 8) },
+    Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: |args, _| n_bits(args[0].text().len(), 8) },
+    Way { takes: &[Bytes], required: 1, answer: RowAnswer::Int, compute: |args, _| n_bits(args[0].bytes().len(), 8) },
 ];
 const MD5: &[Way] = &[
-    Way { takes: &[Text], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].text().as_bytes()) },
-    Way { takes: &[Bytes], required: 1, answer: Answer::Text, compute: |args, _| digest(args[0].bytes()) },
+    Way { takes: &[Text], required: 1, answer: RowAnswer::Text, compute: |args, _| digest(args[0].text().as_bytes()) },
+    Way { takes: &[Bytes], required: 1, answer: RowAnswer::Text, compute: |args, _| digest(args[0].bytes()) },
 ];
 const SHA256: &[Way] = &[Way {
     takes: &[Bytes],
     required: 1,
-    answer: Answer::Bytes,
+    answer: RowAnswer::Bytes,
     compute: |args, _| Ok(Out::Bytes(sha256(args[0].bytes()).to_vec())),
 }];
 const TRIM: &[Way] = &[
-    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
-    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, true, true)) },
+    Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
+    Way {
+        takes: &[Bytes, Bytes],
+        required: 2,
+        answer: RowAnswer::Bytes,
+        compute: |args, _| Ok(trim(args, true, true)),
+    },
 ];
 const LTRIM: &[Way] = &[
-    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
-    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, true, false)) },
+    Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
+    Way {
+        takes: &[Bytes, Bytes],
+        required: 2,
+        answer: RowAnswer::Bytes,
+        compute: |args, _| Ok(trim(args, true, false)),
+    },
 ];
 const RTRIM: &[Way] = &[
-    Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: by_datafusion },
-    Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: |args, _| Ok(trim(args, false, true)) },
+    Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
+    Way {
+        takes: &[Bytes, Bytes],
+        required: 2,
+        answer: RowAnswer::Bytes,
+        compute: |args, _| Ok(trim(args, false, true)),
+    },
 ];
 const OVERLAY: &[Way] = &[
-    Way { takes: &[Text, Text, Int, Int], required: 3, answer: Answer::Text, compute: overlay_text },
-    Way { takes: &[Bytes, Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: overlay_bytes },
+    Way { takes: &[Text, Text, Int, Int], required: 3, answer: RowAnswer::Text, compute: overlay_text },
+    Way { takes: &[Bytes, Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
 ];
-const ENCODE: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: Answer::Text, compute: encode }];
-const DECODE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Bytes, compute: decode }];
-const GET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: Answer::Int, compute: get_byte }];
-const SET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: set_byte }];
-const GET_BIT: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: Answer::Int, compute: get_bit }];
-const SET_BIT: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: Answer::Bytes, compute: set_bit }];
-const CONCAT: &[Way] = &[Way { takes: &[Bytes, Bytes], required: 2, answer: Answer::Bytes, compute: concat }];
-const CONVERT_FROM: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: Answer::Text, compute: convert_from }];
-const CONVERT_TO: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Bytes, compute: convert_to }];
-const BIT_COUNT: &[Way] = &[Way { takes: &[Bytes], required: 1, answer: Answer::Long, compute: bit_count }];
+const ENCODE: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: RowAnswer::Text, compute: encode }];
+const DECODE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Bytes, compute: decode }];
+const GET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: RowAnswer::Int, compute: get_byte }];
+const SET_BYTE: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: set_byte }];
+const GET_BIT: &[Way] = &[Way { takes: &[Bytes, Int], required: 2, answer: RowAnswer::Int, compute: get_bit }];
+const SET_BIT: &[Way] = &[Way { takes: &[Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: set_bit }];
+const CONCAT: &[Way] = &[Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: concat }];
+const CONVERT_FROM: &[Way] =
+    &[Way { takes: &[Bytes, Text], required: 2, answer: RowAnswer::Text, compute: convert_from }];
+const CONVERT_TO: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Bytes, compute: convert_to }];
+const BIT_COUNT: &[Way] = &[Way { takes: &[Bytes], required: 1, answer: RowAnswer::Long, compute: bit_count }];
 
 type Answered = Result<Out, String>;
 
@@ -156,7 +172,7 @@ fn read_escaped(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn encode(args: &[Value], _: &mut Patterns) -> Answered {
+fn encode(args: &[RowValue], _: &mut Patterns) -> Answered {
     let bytes = args[0].bytes();
     Ok(Out::Text(match args[1].text().to_ascii_lowercase().as_str() {
         "hex" => hex(bytes),
@@ -166,7 +182,7 @@ fn encode(args: &[Value], _: &mut Patterns) -> Answered {
     }))
 }
 
-fn decode(args: &[Value], _: &mut Patterns) -> Answered {
+fn decode(args: &[RowValue], _: &mut Patterns) -> Answered {
     let text = args[0].text();
     Ok(Out::Bytes(match args[1].text().to_ascii_lowercase().as_str() {
         "hex" => hexadecimal(text)?,
@@ -265,13 +281,13 @@ fn span(from: i64, count: Option<i64>, length: usize) -> Result<(usize, usize), 
     Ok((start, place(end).max(start)))
 }
 
-fn substr(args: &[Value], _: &mut Patterns) -> Answered {
+fn substr(args: &[RowValue], _: &mut Patterns) -> Answered {
     let bytes = args[0].bytes();
     let (start, end) = span(args[1].int(), args.get(2).map(|count| count.int()), bytes.len())?;
     Ok(Out::Bytes(bytes[start..end].to_vec()))
 }
 
-fn position(args: &[Value], _: &mut Patterns) -> Answered {
+fn position(args: &[RowValue], _: &mut Patterns) -> Answered {
     let (bytes, wanted) = (args[0].bytes(), args[1].bytes());
     if wanted.is_empty() {
         return Ok(Out::Int(1));
@@ -280,7 +296,7 @@ fn position(args: &[Value], _: &mut Patterns) -> Answered {
     Ok(Out::Int(place.map_or(0, |place| place as i64 + 1)))
 }
 
-fn position_in_text(args: &[Value], _: &mut Patterns) -> Answered {
+fn position_in_text(args: &[RowValue], _: &mut Patterns) -> Answered {
     let (text, wanted) = (args[0].text(), args[1].text());
     Ok(Out::Int(text.find(wanted).map_or(0, |at| text[..at].chars().count() as i64 + 1)))
 }
@@ -297,7 +313,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn trim(args: &[Value], at_start: bool, at_end: bool) -> Out {
+fn trim(args: &[RowValue], at_start: bool, at_end: bool) -> Out {
     let (bytes, set) = (args[0].bytes(), args[1].bytes());
     let is_kept = |byte: &u8| !set.contains(byte);
     let start = if at_start { bytes.iter().position(is_kept).unwrap_or(bytes.len()) } else { 0 };
@@ -315,7 +331,7 @@ fn kept(from: i64, count: i64, length: usize) -> Result<(usize, usize), String> 
     Ok((place(from), place(behind)))
 }
 
-fn overlay_text(args: &[Value], _: &mut Patterns) -> Answered {
+fn overlay_text(args: &[RowValue], _: &mut Patterns) -> Answered {
     let text: Vec<char> = args[0].text().chars().collect();
     let new = args[1].text();
     let count = args.get(3).map_or_else(|| new.chars().count() as i64, |count| count.int());
@@ -323,7 +339,7 @@ fn overlay_text(args: &[Value], _: &mut Patterns) -> Answered {
     Ok(Out::Text(text[..end].iter().copied().chain(new.chars()).chain(text[start..].iter().copied()).collect()))
 }
 
-fn overlay_bytes(args: &[Value], _: &mut Patterns) -> Answered {
+fn overlay_bytes(args: &[RowValue], _: &mut Patterns) -> Answered {
     let (bytes, new) = (args[0].bytes(), args[1].bytes());
     let count = args.get(3).map_or(new.len() as i64, |count| count.int());
     let (end, start) = kept(args[2].int(), count, bytes.len())?;
@@ -336,25 +352,25 @@ fn place(n: i64, length: usize) -> Result<usize, String> {
     at.ok_or_else(|| format!("index {n} out of valid range, 0..{}", length as i64 - 1))
 }
 
-fn get_byte(args: &[Value], _: &mut Patterns) -> Answered {
+fn get_byte(args: &[RowValue], _: &mut Patterns) -> Answered {
     let bytes = args[0].bytes();
     Ok(Out::Int(i64::from(bytes[place(args[1].int(), bytes.len())?])))
 }
 
-fn set_byte(args: &[Value], _: &mut Patterns) -> Answered {
+fn set_byte(args: &[RowValue], _: &mut Patterns) -> Answered {
     let mut bytes = args[0].bytes().to_vec();
     let at = place(args[1].int(), bytes.len())?;
     bytes[at] = args[2].int() as u8;
     Ok(Out::Bytes(bytes))
 }
 
-fn get_bit(args: &[Value], _: &mut Patterns) -> Answered {
+fn get_bit(args: &[RowValue], _: &mut Patterns) -> Answered {
     let bytes = args[0].bytes();
     let at = place(args[1].int(), bytes.len() * 8)?;
     Ok(Out::Int(i64::from(bytes[at / 8] >> (at % 8) & 1)))
 }
 
-fn set_bit(args: &[Value], _: &mut Patterns) -> Answered {
+fn set_bit(args: &[RowValue], _: &mut Patterns) -> Answered {
     let mut bytes = args[0].bytes().to_vec();
     let at = place(args[1].int(), bytes.len() * 8)?;
     match args[2].int() {
@@ -365,7 +381,7 @@ fn set_bit(args: &[Value], _: &mut Patterns) -> Answered {
     Ok(Out::Bytes(bytes))
 }
 
-fn concat(args: &[Value], _: &mut Patterns) -> Answered {
+fn concat(args: &[RowValue], _: &mut Patterns) -> Answered {
     Ok(Out::Bytes([args[0].bytes(), args[1].bytes()].concat()))
 }
 
@@ -383,21 +399,21 @@ fn from_utf8(bytes: &[u8]) -> Result<&str, String> {
     }
 }
 
-fn convert_from(args: &[Value], _: &mut Patterns) -> Answered {
+fn convert_from(args: &[RowValue], _: &mut Patterns) -> Answered {
     is_utf8(args[1].text())?;
     Ok(Out::Text(from_utf8(args[0].bytes())?.to_string()))
 }
 
-fn convert_to(args: &[Value], _: &mut Patterns) -> Answered {
+fn convert_to(args: &[RowValue], _: &mut Patterns) -> Answered {
     is_utf8(args[1].text())?;
     Ok(Out::Bytes(args[0].text().as_bytes().to_vec()))
 }
 
-fn length_in(args: &[Value], _: &mut Patterns) -> Answered {
+fn length_in(args: &[RowValue], _: &mut Patterns) -> Answered {
     is_utf8(args[1].text())?;
     Ok(Out::Int(from_utf8(args[0].bytes())?.chars().count() as i64))
 }
 
-fn bit_count(args: &[Value], _: &mut Patterns) -> Answered {
+fn bit_count(args: &[RowValue], _: &mut Patterns) -> Answered {
     Ok(Out::Int(args[0].bytes().iter().map(|byte| i64::from(byte.count_ones())).sum()))
 }

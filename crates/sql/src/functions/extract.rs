@@ -28,7 +28,7 @@ const MICROS_A_YEAR: i128 = 31_557_600_000_000;
 
 /// What is extracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum DatePart {
     Millennium,
     Century,
     Decade,
@@ -50,61 +50,61 @@ pub(crate) enum Part {
     Epoch,
 }
 
-impl Part {
+impl DatePart {
     /// The part of that name.
-    pub(crate) fn named(name: &str) -> Option<Part> {
+    pub(crate) fn named(name: &str) -> Option<DatePart> {
         match name.trim_matches('\'').to_lowercase().as_str() {
-            "second" | "seconds" | "sec" | "secs" | "s" => Some(Part::Seconds),
-            "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" => Some(Part::Milliseconds),
-            "microsecond" | "microseconds" | "usec" | "usecs" | "us" => Some(Part::Microseconds),
-            "epoch" => Some(Part::Epoch),
-            "millennium" | "millennia" | "mil" | "mils" => Some(Part::Millennium),
-            "century" | "centuries" | "cent" | "c" => Some(Part::Century),
-            "decade" | "decades" | "dec" | "decs" => Some(Part::Decade),
-            "year" | "years" | "yr" | "yrs" | "y" => Some(Part::Year),
-            "quarter" | "qtr" => Some(Part::Quarter),
-            "month" | "months" | "mon" | "mons" => Some(Part::Month),
-            "day" | "days" | "d" => Some(Part::Day),
-            "hour" | "hours" | "hr" | "hrs" | "h" => Some(Part::Hour),
-            "minute" | "minutes" | "min" | "mins" | "m" => Some(Part::Minute),
-            "isoyear" => Some(Part::IsoYear),
-            "week" | "weeks" | "w" => Some(Part::Week),
-            "dow" => Some(Part::DayOfWeek),
-            "isodow" => Some(Part::IsoDayOfWeek),
-            "doy" => Some(Part::DayOfYear),
-            "julian" | "j" | "jd" => Some(Part::Julian),
+            "second" | "seconds" | "sec" | "secs" | "s" => Some(DatePart::Seconds),
+            "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" => Some(DatePart::Milliseconds),
+            "microsecond" | "microseconds" | "usec" | "usecs" | "us" => Some(DatePart::Microseconds),
+            "epoch" => Some(DatePart::Epoch),
+            "millennium" | "millennia" | "mil" | "mils" => Some(DatePart::Millennium),
+            "century" | "centuries" | "cent" | "c" => Some(DatePart::Century),
+            "decade" | "decades" | "dec" | "decs" => Some(DatePart::Decade),
+            "year" | "years" | "yr" | "yrs" | "y" => Some(DatePart::Year),
+            "quarter" | "qtr" => Some(DatePart::Quarter),
+            "month" | "months" | "mon" | "mons" => Some(DatePart::Month),
+            "day" | "days" | "d" => Some(DatePart::Day),
+            "hour" | "hours" | "hr" | "hrs" | "h" => Some(DatePart::Hour),
+            "minute" | "minutes" | "min" | "mins" | "m" => Some(DatePart::Minute),
+            "isoyear" => Some(DatePart::IsoYear),
+            "week" | "weeks" | "w" => Some(DatePart::Week),
+            "dow" => Some(DatePart::DayOfWeek),
+            "isodow" => Some(DatePart::IsoDayOfWeek),
+            "doy" => Some(DatePart::DayOfYear),
+            "julian" | "j" | "jd" => Some(DatePart::Julian),
             _ => None,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Part::Seconds => "extract_second",
-            Part::Milliseconds => "extract_milliseconds",
-            Part::Microseconds => "extract_microseconds",
-            Part::Epoch => "extract_epoch",
-            Part::Millennium => "extract_millennium",
-            Part::Century => "extract_century",
-            Part::Decade => "extract_decade",
-            Part::Year => "extract_year",
-            Part::Quarter => "extract_quarter",
-            Part::Month => "extract_month",
-            Part::Day => "extract_day",
-            Part::Hour => "extract_hour",
-            Part::Minute => "extract_minute",
-            Part::IsoYear => "extract_isoyear",
-            Part::Week => "extract_week",
-            Part::DayOfWeek => "extract_dow",
-            Part::IsoDayOfWeek => "extract_isodow",
-            Part::DayOfYear => "extract_doy",
-            Part::Julian => "extract_julian",
+            DatePart::Seconds => "extract_second",
+            DatePart::Milliseconds => "extract_milliseconds",
+            DatePart::Microseconds => "extract_microseconds",
+            DatePart::Epoch => "extract_epoch",
+            DatePart::Millennium => "extract_millennium",
+            DatePart::Century => "extract_century",
+            DatePart::Decade => "extract_decade",
+            DatePart::Year => "extract_year",
+            DatePart::Quarter => "extract_quarter",
+            DatePart::Month => "extract_month",
+            DatePart::Day => "extract_day",
+            DatePart::Hour => "extract_hour",
+            DatePart::Minute => "extract_minute",
+            DatePart::IsoYear => "extract_isoyear",
+            DatePart::Week => "extract_week",
+            DatePart::DayOfWeek => "extract_dow",
+            DatePart::IsoDayOfWeek => "extract_isodow",
+            DatePart::DayOfYear => "extract_doy",
+            DatePart::Julian => "extract_julian",
         }
     }
 
     /// Whether a value of this type has the part, as PostgreSQL has it.
     fn is_of(self, data_type: &DataType) -> bool {
-        use Part::{Day, DayOfWeek, DayOfYear, Epoch, Hour, IsoDayOfWeek, IsoYear, Julian, Microseconds};
-        use Part::{Milliseconds, Minute, Seconds, Week};
+        use DatePart::{Day, DayOfWeek, DayOfYear, Epoch, Hour, IsoDayOfWeek, IsoYear, Julian, Microseconds};
+        use DatePart::{Milliseconds, Minute, Seconds, Week};
         let is_of_clock = matches!(self, Hour | Minute | Seconds | Milliseconds | Microseconds);
         match data_type {
             DataType::Date32 => !is_of_clock,
@@ -119,11 +119,11 @@ impl Part {
     /// Precision and scale. With these, the digits of each part are a number of microseconds.
     fn digits(self) -> (u8, i8) {
         match self {
-            Part::Seconds => (8, 6),
-            Part::Milliseconds => (8, 3),
-            Part::Microseconds => (8, 0),
-            Part::Epoch => (28, 6),
-            Part::Julian => (18, 6),
+            DatePart::Seconds => (8, 6),
+            DatePart::Milliseconds => (8, 3),
+            DatePart::Microseconds => (8, 0),
+            DatePart::Epoch => (28, 6),
+            DatePart::Julian => (18, 6),
             _ => (10, 0),
         }
     }
@@ -131,7 +131,7 @@ impl Part {
     /// The same, of a value of this type.
     fn digits_of(self, data_type: &DataType) -> (u8, i8) {
         match (self, data_type) {
-            (Part::Julian, DataType::Date32) => (10, 0),
+            (DatePart::Julian, DataType::Date32) => (10, 0),
             _ => self.digits(),
         }
     }
@@ -139,12 +139,14 @@ impl Part {
     /// Of a moment or a time of day, in microseconds.
     fn of_moment(self, micros: i64) -> i128 {
         match self {
-            Part::Epoch => i128::from(micros),
-            Part::Seconds | Part::Milliseconds | Part::Microseconds => i128::from(micros.rem_euclid(MICROS_A_MINUTE)),
-            Part::Hour => i128::from(micros.rem_euclid(MICROS_A_DAY as i64) / MICROS_AN_HOUR),
-            Part::Minute => i128::from(micros.rem_euclid(MICROS_AN_HOUR) / MICROS_A_MINUTE),
+            DatePart::Epoch => i128::from(micros),
+            DatePart::Seconds | DatePart::Milliseconds | DatePart::Microseconds => {
+                i128::from(micros.rem_euclid(MICROS_A_MINUTE))
+            }
+            DatePart::Hour => i128::from(micros.rem_euclid(MICROS_A_DAY as i64) / MICROS_AN_HOUR),
+            DatePart::Minute => i128::from(micros.rem_euclid(MICROS_AN_HOUR) / MICROS_A_MINUTE),
             // (Of a microsecond of a day, rounded.)
-            Part::Julian => {
+            DatePart::Julian => {
                 let (day, rest) = (micros.div_euclid(MICROS_A_DAY as i64), micros.rem_euclid(MICROS_A_DAY as i64));
                 i128::from(julian(day)) * 1_000_000 + (i128::from(rest) * 1_000_000 + MICROS_A_DAY / 2) / MICROS_A_DAY
             }
@@ -161,17 +163,17 @@ impl Part {
             if year > 0 { (year + years - 1) / years } else { -((years - 1 - year) / years) }
         };
         match self {
-            Part::Millennium => spans(1000),
-            Part::Century => spans(100),
-            Part::Decade => civil(day).year.div_euclid(10),
-            Part::Year => shown(civil(day).year),
-            Part::Quarter => (civil(day).month - 1) / 3 + 1,
-            Part::Month => civil(day).month,
-            Part::IsoYear => shown(iso_week(day).0),
-            Part::Week => iso_week(day).1,
-            Part::DayOfWeek => weekday(day) % 7,
-            Part::IsoDayOfWeek => (weekday(day) + 6) % 7 + 1,
-            Part::DayOfYear => day_of_year(day),
+            DatePart::Millennium => spans(1000),
+            DatePart::Century => spans(100),
+            DatePart::Decade => civil(day).year.div_euclid(10),
+            DatePart::Year => shown(civil(day).year),
+            DatePart::Quarter => (civil(day).month - 1) / 3 + 1,
+            DatePart::Month => civil(day).month,
+            DatePart::IsoYear => shown(iso_week(day).0),
+            DatePart::Week => iso_week(day).1,
+            DatePart::DayOfWeek => weekday(day) % 7,
+            DatePart::IsoDayOfWeek => (weekday(day) + 6) % 7 + 1,
+            DatePart::DayOfYear => day_of_year(day),
             _ => civil(day).day,
         }
     }
@@ -180,19 +182,19 @@ impl Part {
         let micros = interval.nanoseconds / 1000;
         let (years, months) = (i128::from(interval.months / 12), i128::from(interval.months % 12));
         match self {
-            Part::Epoch => {
+            DatePart::Epoch => {
                 let days = 30 * months + i128::from(interval.days);
                 years * MICROS_A_YEAR + days * MICROS_A_DAY + i128::from(micros)
             }
-            Part::Seconds | Part::Milliseconds | Part::Microseconds => i128::from(micros % MICROS_A_MINUTE),
-            Part::Hour => i128::from(micros / MICROS_AN_HOUR),
-            Part::Minute => i128::from(micros % MICROS_AN_HOUR / MICROS_A_MINUTE),
-            Part::Day => i128::from(interval.days),
-            Part::Month => months,
-            Part::Quarter => months / 3 + 1,
-            Part::Decade => years / 10,
-            Part::Century => years / 100,
-            Part::Millennium => years / 1000,
+            DatePart::Seconds | DatePart::Milliseconds | DatePart::Microseconds => i128::from(micros % MICROS_A_MINUTE),
+            DatePart::Hour => i128::from(micros / MICROS_AN_HOUR),
+            DatePart::Minute => i128::from(micros % MICROS_AN_HOUR / MICROS_A_MINUTE),
+            DatePart::Day => i128::from(interval.days),
+            DatePart::Month => months,
+            DatePart::Quarter => months / 3 + 1,
+            DatePart::Decade => years / 10,
+            DatePart::Century => years / 100,
+            DatePart::Millennium => years / 1000,
             _ => years,
         }
     }
@@ -213,12 +215,12 @@ pub(crate) fn has_parts(data_type: &DataType) -> bool {
 /// `extract_second(moment)` and so on.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Extract {
-    part: Part,
+    part: DatePart,
     signature: Signature,
 }
 
 impl Extract {
-    pub(crate) fn udf(part: Part) -> Arc<ScalarUDF> {
+    pub(crate) fn udf(part: DatePart) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(Self { part, signature: Signature::any(1, Volatility::Immutable) }))
     }
 }
@@ -250,7 +252,7 @@ impl ScalarUDFImpl for Extract {
         let (precision, scale) = self.part.digits_of(values.data_type());
         let parts: Decimal128Array = match values.data_type() {
             DataType::Null => return Ok(ColumnarValue::Scalar(ScalarValue::Decimal128(None, precision, scale))),
-            DataType::Date32 if self.part == Part::Julian => {
+            DataType::Date32 if self.part == DatePart::Julian => {
                 let days = cast(&values, &DataType::Int32)?;
                 days.as_primitive::<Int32Type>().unary(|day| i128::from(julian(i64::from(day))))
             }
@@ -282,10 +284,10 @@ mod tests {
 
     #[test]
     fn parts_keep_fractions_and_signs() {
-        assert_eq!(Part::Seconds.of_moment(-1), 59_999_999);
-        assert_eq!(Part::Seconds.of_interval(IntervalMonthDayNano::new(0, 0, -65_678_000_000)), -5_678_000);
-        assert_eq!(Part::Epoch.of_interval(IntervalMonthDayNano::new(12, 0, 0)), 31_557_600_000_000);
-        assert_eq!(Part::Epoch.of_interval(IntervalMonthDayNano::new(-1, 1, 0)), -29 * MICROS_A_DAY);
+        assert_eq!(DatePart::Seconds.of_moment(-1), 59_999_999);
+        assert_eq!(DatePart::Seconds.of_interval(IntervalMonthDayNano::new(0, 0, -65_678_000_000)), -5_678_000);
+        assert_eq!(DatePart::Epoch.of_interval(IntervalMonthDayNano::new(12, 0, 0)), 31_557_600_000_000);
+        assert_eq!(DatePart::Epoch.of_interval(IntervalMonthDayNano::new(-1, 1, 0)), -29 * MICROS_A_DAY);
     }
 
     #[test]
@@ -298,10 +300,11 @@ mod tests {
             (0, -1, -1, 0, -1),
             (-43, -44, -1, -5, -1),
         ] {
-            let parts = [Part::Year, Part::Century, Part::Decade, Part::Millennium].map(|part| part.of_day(day(year)));
+            let parts = [DatePart::Year, DatePart::Century, DatePart::Decade, DatePart::Millennium]
+                .map(|part| part.of_day(day(year)));
             assert_eq!(parts, [shown, century, decade, millennium], "{year}");
         }
-        assert_eq!(Part::IsoDayOfWeek.of_day(3), 7, "1970-01-04 was a Sunday");
-        assert_eq!(Part::DayOfWeek.of_day(3), 0);
+        assert_eq!(DatePart::IsoDayOfWeek.of_day(3), 7, "1970-01-04 was a Sunday");
+        assert_eq!(DatePart::DayOfWeek.of_day(3), 0);
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anabranch_batch::TextLimit;
 use datafusion_expr::ScalarUDF;
 
-use super::rows::Kind::Text;
-use super::rows::{Answer, Out, RowFunction, Value, Way};
+use super::rows::RowCall::Text;
+use super::rows::{Out, RowAnswer, RowFunction, RowValue, Way};
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 1] {
@@ -15,9 +15,9 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 1] {
 }
 
 const UUID: &[Way] =
-    &[Way { takes: &[Text], required: 1, answer: Answer::Text, compute: |args, _| read(TextLimit::Uuid, args) }];
+    &[Way { takes: &[Text], required: 1, answer: RowAnswer::Text, compute: |args, _| read(TextLimit::Uuid, args) }];
 
-fn read(form: TextLimit, args: &[Value]) -> Result<Out, String> {
+fn read(form: TextLimit, args: &[RowValue]) -> Result<Out, String> {
     let text = args[0].text();
     form.fit(text).map(|fitted| Out::Text(fitted.into_owned())).ok_or_else(|| form.misfit(text))
 }

@@ -22,20 +22,20 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// The parts that PostgreSQL keeps of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum IntervalField {
     Months,
     Days,
     Micros,
 }
 
-impl Part {
-    pub(crate) const ALL: [Part; 3] = [Part::Months, Part::Days, Part::Micros];
+impl IntervalField {
+    pub(crate) const ALL: [IntervalField; 3] = [IntervalField::Months, IntervalField::Days, IntervalField::Micros];
 
     fn of(self, interval: IntervalMonthDayNano) -> i64 {
         match self {
-            Part::Months => i64::from(interval.months),
-            Part::Days => i64::from(interval.days),
-            Part::Micros => interval.nanoseconds / 1000,
+            IntervalField::Months => i64::from(interval.months),
+            IntervalField::Days => i64::from(interval.days),
+            IntervalField::Micros => interval.nanoseconds / 1000,
         }
     }
 }
@@ -43,12 +43,12 @@ impl Part {
 /// `interval_months(i)`, `interval_days(i)`, `interval_micros(i)`: one part as a bigint.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct IntervalPart {
-    part: Part,
+    part: IntervalField,
     signature: Signature,
 }
 
 impl IntervalPart {
-    pub(crate) fn udf(part: Part) -> Arc<ScalarUDF> {
+    pub(crate) fn udf(part: IntervalField) -> Arc<ScalarUDF> {
         let signature = Signature::exact(vec![INTERVAL], Volatility::Immutable);
         Arc::new(ScalarUDF::from(Self { part, signature }))
     }
@@ -57,9 +57,9 @@ impl IntervalPart {
 impl ScalarUDFImpl for IntervalPart {
     fn name(&self) -> &str {
         match self.part {
-            Part::Months => "interval_months",
-            Part::Days => "interval_days",
-            Part::Micros => "interval_micros",
+            IntervalField::Months => "interval_months",
+            IntervalField::Days => "interval_days",
+            IntervalField::Micros => "interval_micros",
         }
     }
 
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn parts_make_the_interval_again() {
         let interval = IntervalMonthDayNano::new(-3, 40, 5_000_000);
-        let parts = Part::ALL.map(|part| part.of(interval));
+        let parts = IntervalField::ALL.map(|part| part.of(interval));
         assert_eq!(parts, [-3, 40, 5_000]);
     }
 }

@@ -13,7 +13,7 @@ use datafusion_expr::planner::{
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, cast};
 
-use crate::functions::extract::{Extract, Part};
+use crate::functions::extract::{DatePart, Extract};
 use crate::functions::numerics::{joined_text, plain_comparison, plain_operation};
 use crate::functions::table::call;
 use crate::functions::wholes::{date_minus_days, date_plus_days, exclusive_or, shift_bits};
@@ -106,7 +106,7 @@ impl ExprPlanner for PostgresPlanner {
 
     fn plan_extract(&self, args: Vec<Expr>) -> DfResult<PlannerResult<Vec<Expr>>> {
         let part = match args.as_slice() {
-            [Expr::Literal(name, _), _] => name.try_as_str().flatten().and_then(Part::named),
+            [Expr::Literal(name, _), _] => name.try_as_str().flatten().and_then(DatePart::named),
             _ => None,
         };
         match part {

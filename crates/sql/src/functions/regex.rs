@@ -7,9 +7,9 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
 
-use super::rows::Kind::{Int, Text};
-use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way};
-use crate::regex::{Flags, Match};
+use super::rows::RowCall::{Int, Text};
+use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
+use crate::regex::{Flags, RegexMatch};
 use crate::resolve::type_names::is_text;
 
 /// All functions of this module.
@@ -26,19 +26,20 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
     ]
 }
 
-const MATCH: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Texts, compute: first_match }];
+const MATCH: &[Way] =
+    &[Way { takes: &[Text, Text, Text], required: 2, answer: RowAnswer::Texts, compute: first_match }];
 const REPLACE: &[Way] = &[
-    Way { takes: &[Text, Text, Text, Text], required: 3, answer: Answer::Text, compute: replace_flagged },
-    Way { takes: &[Text, Text, Text, Int, Int, Text], required: 4, answer: Answer::Text, compute: replace_nth },
+    Way { takes: &[Text, Text, Text, Text], required: 3, answer: RowAnswer::Text, compute: replace_flagged },
+    Way { takes: &[Text, Text, Text, Int, Int, Text], required: 4, answer: RowAnswer::Text, compute: replace_nth },
 ];
-const SPLIT: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Texts, compute: split }];
-const LIKE: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: Answer::Bool, compute: like }];
-const COUNT: &[Way] = &[Way { takes: &[Text, Text, Int, Text], required: 2, answer: Answer::Int, compute: count }];
+const SPLIT: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: RowAnswer::Texts, compute: split }];
+const LIKE: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: RowAnswer::Bool, compute: like }];
+const COUNT: &[Way] = &[Way { takes: &[Text, Text, Int, Text], required: 2, answer: RowAnswer::Int, compute: count }];
 const INSTR: &[Way] =
-    &[Way { takes: &[Text, Text, Int, Int, Int, Text, Int], required: 2, answer: Answer::Int, compute: instr }];
+    &[Way { takes: &[Text, Text, Int, Int, Int, Text, Int], required: 2, answer: RowAnswer::Int, compute: instr }];
 const SUBSTR: &[Way] =
-    &[Way { takes: &[Text, Text, Int, Int, Text, Int], required: 2, answer: Answer::Text, compute: substr }];
-const SUBSTRING: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Text, compute: substring }];
+    &[Way { takes: &[Text, Text, Int, Int, Text, Int], required: 2, answer: RowAnswer::Text, compute: substr }];
+const SUBSTRING: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Text, compute: substring }];
 
 /// `text ~ pattern` and its like as calls.
 pub(crate) fn match_operators(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -65,7 +66,7 @@ pub(crate) fn match_operators(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
 type Answered = Result<Out, String>;
 
 /// Flags of a function that takes no `g`.
-fn flags(arg: Option<&Value>, function: &str) -> Result<Flags, String> {
+fn flags(arg: Option<&RowValue>, function: &str) -> Result<Flags, String> {
     let Some(text) = arg else { return Ok(Flags::default()) };
     match Flags::read(text.text())? {
         (flags, false) => Ok(flags),
@@ -74,7 +75,7 @@ fn flags(arg: Option<&Value>, function: &str) -> Result<Flags, String> {
 }
 
 /// A whole number that is at least some, or what stands for it where it is not given.
-fn number(arg: Option<&Value>, name: &str, least: i64, or: i64) -> Result<usize, String> {
+fn number(arg: Option<&RowValue>, name: &str, least: i64, or: i64) -> Result<usize, String> {
     let n = arg.map_or(or, |arg| arg.int());
     if n < least || n > i64::from(i32::MAX) {
         return Err(format!("invalid value for parameter \"{name}\": {n}"));
@@ -86,12 +87,12 @@ fn text(characters: &[char]) -> String {
     characters.iter().collect()
 }
 
-fn group(found: &Match, group: usize, characters: &[char]) -> Option<String> {
+fn group(found: &RegexMatch, group: usize, characters: &[char]) -> Option<String> {
     let (start, end) = (*found.groups.get(group)?)?;
     Some(text(&characters[start..end]))
 }
 
-fn first_match(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn first_match(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let flags = match Flags::read(args.get(2).map_or("", |flags| flags.text()))? {
         (flags, false) => flags,
         (_, true) => {
@@ -105,13 +106,13 @@ fn first_match(args: &[Value], patterns: &mut Patterns) -> Answered {
     Ok(Out::Texts(groups.map(|n| group(&found, n, &characters)).collect()))
 }
 
-fn like(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn like(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), flags(args.get(2), "regexp_like")?)?;
     let characters: Vec<char> = args[0].text().chars().collect();
     Ok(Out::Bool(regex.is_match(&characters)?))
 }
 
-pub(super) fn substring(args: &[Value], patterns: &mut Patterns) -> Answered {
+pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), Flags::default())?;
     let characters: Vec<char> = args[0].text().chars().collect();
     let found = regex.find(&characters, 0)?;
@@ -121,11 +122,11 @@ pub(super) fn substring(args: &[Value], patterns: &mut Patterns) -> Answered {
 
 /// The matches from a place on, each beginning where the last one ended.
 fn matches(
-    args: &[Value],
+    args: &[RowValue],
     flags: Flags,
     start: usize,
     patterns: &mut Patterns,
-    mut each: impl FnMut(&Match) -> bool,
+    mut each: impl FnMut(&RegexMatch) -> bool,
 ) -> Result<(), String> {
     let regex = patterns.get(args[1].text(), flags)?;
     let characters: Vec<char> = args[0].text().chars().collect();
@@ -141,7 +142,7 @@ fn matches(
     Ok(())
 }
 
-fn count(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn count(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let start = number(args.get(2), "start", 1, 1)? - 1;
     let mut n = 0;
     matches(args, flags(args.get(3), "regexp_count")?, start, patterns, |_| {
@@ -152,7 +153,13 @@ fn count(args: &[Value], patterns: &mut Patterns) -> Answered {
 }
 
 /// The n-th match from a place on.
-fn nth(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Result<Option<Match>, String> {
+fn nth(
+    args: &[RowValue],
+    flags: Flags,
+    start: usize,
+    n: usize,
+    patterns: &mut Patterns,
+) -> Result<Option<RegexMatch>, String> {
     let mut seen = 0;
     let mut wanted = None;
     matches(args, flags, start, patterns, |found| {
@@ -165,7 +172,7 @@ fn nth(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut Patt
     Ok(wanted)
 }
 
-fn instr(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn instr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let start = number(args.get(2), "start", 1, 1)? - 1;
     let n = number(args.get(3), "n", 1, 1)?;
     let at_end = match args.get(4).map_or(0, |option| option.int()) {
@@ -179,7 +186,7 @@ fn instr(args: &[Value], patterns: &mut Patterns) -> Answered {
     Ok(Out::Int(place.map_or(0, |(start, end)| if at_end { end } else { start } as i64 + 1)))
 }
 
-fn substr(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn substr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let start = number(args.get(2), "start", 1, 1)? - 1;
     let n = number(args.get(3), "n", 1, 1)?;
     let subexpression = number(args.get(5), "subexpr", 0, 0)?;
@@ -189,7 +196,7 @@ fn substr(args: &[Value], patterns: &mut Patterns) -> Answered {
     Ok(group(&found, subexpression, &characters).map_or(Out::Null, Out::Text))
 }
 
-fn split(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn split(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let flags = flags(args.get(2), "regexp_split_to_array")?;
     let characters: Vec<char> = args[0].text().chars().collect();
     let mut parts = Vec::new();
@@ -207,7 +214,7 @@ fn split(args: &[Value], patterns: &mut Patterns) -> Answered {
     Ok(Out::Texts(parts))
 }
 
-fn replace_flagged(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn replace_flagged(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let letters = args.get(3).map_or("", |flags| flags.text());
     if let Some(digit) = letters.chars().next().filter(char::is_ascii_digit) {
         return Err(format!("invalid regular expression option: \"{digit}\""));
@@ -216,7 +223,7 @@ fn replace_flagged(args: &[Value], patterns: &mut Patterns) -> Answered {
     replace(args, flags, 0, usize::from(!is_global), patterns)
 }
 
-fn replace_nth(args: &[Value], patterns: &mut Patterns) -> Answered {
+fn replace_nth(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let start = number(args.get(3), "start", 1, 1)? - 1;
     let (flags, is_global) = Flags::read(args.get(5).map_or("", |flags| flags.text()))?;
     let or = if is_global { 0 } else { 1 };
@@ -225,7 +232,7 @@ fn replace_nth(args: &[Value], patterns: &mut Patterns) -> Answered {
 }
 
 /// Replaces the n-th match from a place on; all for `n` of 0.
-fn replace(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Answered {
+fn replace(args: &[RowValue], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Answered {
     let characters: Vec<char> = args[0].text().chars().collect();
     let mut out = String::new();
     let (mut from, mut seen) = (0, 0);
@@ -243,7 +250,7 @@ fn replace(args: &[Value], flags: Flags, start: usize, n: usize, patterns: &mut 
 }
 
 /// The replacement, with `\1` to `\9` for groups, `\&` for the match and `\\` for a backslash.
-fn fill_in(replacement: &str, found: &Match, characters: &[char], out: &mut String) {
+fn fill_in(replacement: &str, found: &RegexMatch, characters: &[char], out: &mut String) {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {
         if c != '\\' {

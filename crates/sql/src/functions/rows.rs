@@ -23,7 +23,7 @@ use crate::resolve::type_names::{is_text, sql_name};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum RowCall {
     Text,
     /// Any whole number.
     Int,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 
 /// What a function gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Answer {
+pub(crate) enum RowAnswer {
     Text,
     Int,
     Long,
@@ -45,31 +45,31 @@ pub(crate) enum Answer {
 
 /// An argument of one row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Value<'a> {
+pub(crate) enum RowValue<'a> {
     Null,
     Text(&'a str),
     Int(i64),
     Bytes(&'a [u8]),
 }
 
-impl<'a> Value<'a> {
+impl<'a> RowValue<'a> {
     pub(crate) fn text(self) -> &'a str {
         match self {
-            Value::Text(text) => text,
+            RowValue::Text(text) => text,
             _ => "",
         }
     }
 
     pub(crate) fn int(self) -> i64 {
         match self {
-            Value::Int(n) => n,
+            RowValue::Int(n) => n,
             _ => 0,
         }
     }
 
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
-            Value::Bytes(bytes) => bytes,
+            RowValue::Bytes(bytes) => bytes,
             _ => &[],
         }
     }
@@ -106,20 +106,20 @@ impl Patterns {
 }
 
 /// Computes the answer of one row; an error in PostgreSQL's words.
-pub(crate) type Compute = fn(&[Value], &mut Patterns) -> Result<Out, String>;
+pub(crate) type Compute = fn(&[RowValue], &mut Patterns) -> Result<Out, String>;
 
 /// One way to call a function: by these arguments.
 #[derive(Debug)]
 pub(crate) struct Way {
-    pub(crate) takes: &'static [Kind],
+    pub(crate) takes: &'static [RowCall],
     /// How many of the arguments must be given.
     pub(crate) required: usize,
-    pub(crate) answer: Answer,
+    pub(crate) answer: RowAnswer,
     pub(crate) compute: Compute,
 }
 
 /// For ways that DataFusion computes, column by column: never called.
-pub(crate) fn by_datafusion(_: &[Value], _: &mut Patterns) -> Result<Out, String> {
+pub(crate) fn by_datafusion(_: &[RowValue], _: &mut Patterns) -> Result<Out, String> {
     Err("this is computed by DataFusion".into())
 }
 
@@ -162,13 +162,13 @@ impl RowFunction {
     }
 }
 
-fn takes(kind: Kind, is: &DataType) -> bool {
+fn takes(kind: RowCall, is: &DataType) -> bool {
     is.is_null()
         || match kind {
-            Kind::Text => is_text(is),
-            Kind::Int => is.is_integer(),
-            Kind::Int4 => matches!(is, DataType::Int8 | DataType::Int16 | DataType::Int32),
-            Kind::Bytes => is_bytes(is),
+            RowCall::Text => is_text(is),
+            RowCall::Int => is.is_integer(),
+            RowCall::Int4 => matches!(is, DataType::Int8 | DataType::Int16 | DataType::Int32),
+            RowCall::Bytes => is_bytes(is),
         }
 }
 
@@ -176,12 +176,12 @@ pub(crate) fn is_bytes(is: &DataType) -> bool {
     matches!(is, DataType::Binary | DataType::BinaryView)
 }
 
-fn arrow_type(kind: Kind) -> DataType {
+fn arrow_type(kind: RowCall) -> DataType {
     match kind {
-        Kind::Text => DataType::Utf8View,
-        Kind::Int => DataType::Int64,
-        Kind::Int4 => DataType::Int32,
-        Kind::Bytes => DataType::BinaryView,
+        RowCall::Text => DataType::Utf8View,
+        RowCall::Int => DataType::Int64,
+        RowCall::Int4 => DataType::Int32,
+        RowCall::Bytes => DataType::BinaryView,
     }
 }
 
@@ -255,14 +255,14 @@ impl ScalarUDFImpl for RowFunction {
     }
 }
 
-fn answer_type(answer: Answer) -> DataType {
+fn answer_type(answer: RowAnswer) -> DataType {
     match answer {
-        Answer::Text => DataType::Utf8View,
-        Answer::Int => DataType::Int32,
-        Answer::Long => DataType::Int64,
-        Answer::Bool => DataType::Boolean,
-        Answer::Bytes => DataType::BinaryView,
-        Answer::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
+        RowAnswer::Text => DataType::Utf8View,
+        RowAnswer::Int => DataType::Int32,
+        RowAnswer::Long => DataType::Int64,
+        RowAnswer::Bool => DataType::Boolean,
+        RowAnswer::Bytes => DataType::BinaryView,
+        RowAnswer::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
     }
 }
 
@@ -278,13 +278,13 @@ fn delegate(function: &ScalarUDF, way: &Way, mut args: ScalarFunctionArgs) -> Df
     function.invoke_with_args(args)?.cast_to(&answer_type(way.answer), None)
 }
 
-fn value(column: &ArrayRef, kind: Kind, row: usize) -> Value<'_> {
+fn value(column: &ArrayRef, kind: RowCall, row: usize) -> RowValue<'_> {
     match kind {
-        _ if column.is_null(row) => Value::Null,
-        Kind::Text => Value::Text(column.as_string_view().value(row)),
-        Kind::Int => Value::Int(column.as_primitive::<Int64Type>().value(row)),
-        Kind::Int4 => Value::Int(i64::from(column.as_primitive::<Int32Type>().value(row))),
-        Kind::Bytes => Value::Bytes(column.as_binary_view().value(row)),
+        _ if column.is_null(row) => RowValue::Null,
+        RowCall::Text => RowValue::Text(column.as_string_view().value(row)),
+        RowCall::Int => RowValue::Int(column.as_primitive::<Int64Type>().value(row)),
+        RowCall::Int4 => RowValue::Int(i64::from(column.as_primitive::<Int32Type>().value(row))),
+        RowCall::Bytes => RowValue::Bytes(column.as_binary_view().value(row)),
     }
 }
 
@@ -298,14 +298,14 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(answer: Answer) -> Self {
+    fn new(answer: RowAnswer) -> Self {
         match answer {
-            Answer::Text => Self::Text(StringViewBuilder::new()),
-            Answer::Int => Self::Int(Int32Builder::new()),
-            Answer::Long => Self::Long(Int64Builder::new()),
-            Answer::Bool => Self::Bool(BooleanBuilder::new()),
-            Answer::Bytes => Self::Bytes(BinaryViewBuilder::new()),
-            Answer::Texts => {
+            RowAnswer::Text => Self::Text(StringViewBuilder::new()),
+            RowAnswer::Int => Self::Int(Int32Builder::new()),
+            RowAnswer::Long => Self::Long(Int64Builder::new()),
+            RowAnswer::Bool => Self::Bool(BooleanBuilder::new()),
+            RowAnswer::Bytes => Self::Bytes(BinaryViewBuilder::new()),
+            RowAnswer::Texts => {
                 let element = Field::new_list_field(DataType::Utf8View, true);
                 Self::Texts(ListBuilder::new(StringViewBuilder::new()).with_field(element))
             }

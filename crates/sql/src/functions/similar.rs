@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
 
-use super::rows::Kind::Text;
-use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way};
+use super::rows::RowCall::Text;
+use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
 use crate::regex::Flags;
 
-const ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 1, answer: Answer::Text, compute: escape }];
+const ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: escape }];
 
 /// `similar_to_escape(pattern, escape)`.
 pub(crate) fn udf() -> Arc<ScalarUDF> {
     RowFunction::udf("similar_to_escape", &["similar_escape"], ESCAPE)
 }
 
-fn escape(args: &[Value], _: &mut Patterns) -> Result<Out, String> {
+fn escape(args: &[RowValue], _: &mut Patterns) -> Result<Out, String> {
     regex(args[0].text(), args.get(1).map_or("\\", |escape| escape.text())).map(Out::Text)
 }
 
-pub(super) fn substring(args: &[Value], patterns: &mut Patterns) -> Result<Out, String> {
+pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Result<Out, String> {
     let regex = regex(args[1].text(), args[2].text())?;
     let regex = patterns.get(&regex, Flags::default())?;
     let characters: Vec<char> = args[0].text().chars().collect();

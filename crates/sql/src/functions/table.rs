@@ -14,8 +14,8 @@ use crate::functions::checked::OneRow;
 use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
-use crate::functions::text::{Format, TypeOf};
-use crate::functions::totals::Total;
+use crate::functions::text::{TextFormat, TypeOf};
+use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{arrays, bytea, forms, json, regex, similar, text, texts};
 use crate::resolve::type_names::UTC;
@@ -48,7 +48,7 @@ const AGGREGATE_ALIASES: [(&str, &str); 3] = [("mean", "avg"), ("every", "bool_a
 impl Functions {
     fn new() -> Self {
         let mut scalar = BTreeMap::new();
-        let scalars = [OneRow::udf(), Age::udf(), Format::udf(), TypeOf::udf()]
+        let scalars = [OneRow::udf(), Age::udf(), TextFormat::udf(), TypeOf::udf()]
             .into_iter()
             .chain([AtTimeZone::udf(), WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
             .chain(text::all())
@@ -79,7 +79,7 @@ impl Functions {
         }
         let mut aggregate = BTreeMap::new();
         for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
-            let function = Total::around(function);
+            let function = FunctionTotal::around(function);
             insert(&mut aggregate, function.name(), function.aliases(), &function);
         }
         let mut window = BTreeMap::new();

@@ -90,17 +90,17 @@ fn quote_literal(text: &str) -> String {
 /// `format('%s is %I', a, b)`: `%s` as it is, `%I` as a name, `%L` as a literal, `%%` a per cent
 /// sign; `%1$s` names the argument, `%-10s` has a width.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Format {
+pub(crate) struct TextFormat {
     signature: Signature,
 }
 
-impl Format {
+impl TextFormat {
     pub(crate) fn udf() -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(Self { signature: Signature::variadic_any(Volatility::Immutable) }))
     }
 }
 
-impl ScalarUDFImpl for Format {
+impl ScalarUDFImpl for TextFormat {
     fn name(&self) -> &str {
         "format"
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
 
-use super::rows::Kind::{Int, Int4, Text};
-use super::rows::{Answer, Out, Patterns, RowFunction, Value, Way};
+use super::rows::RowCall::{Int, Int4, Text};
+use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 5] {
@@ -18,23 +18,31 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 5] {
     ]
 }
 
-const CHR: &[Way] = &[Way { takes: &[Int], required: 1, answer: Answer::Text, compute: chr }];
+const CHR: &[Way] = &[Way { takes: &[Int], required: 1, answer: RowAnswer::Text, compute: chr }];
 const TO_HEX: &[Way] = &[
-    Way { takes: &[Int4], required: 1, answer: Answer::Text, compute: |args, _| hex(args, u64::from(u32::MAX)) },
-    Way { takes: &[Int], required: 1, answer: Answer::Text, compute: |args, _| hex(args, u64::MAX) },
+    Way { takes: &[Int4], required: 1, answer: RowAnswer::Text, compute: |args, _| hex(args, u64::from(u32::MAX)) },
+    Way { takes: &[Int], required: 1, answer: RowAnswer::Text, compute: |args, _| hex(args, u64::MAX) },
 ];
-const LPAD: &[Way] =
-    &[Way { takes: &[Text, Int, Text], required: 2, answer: Answer::Text, compute: |args, _| pad(args, Side::Left) }];
-const RPAD: &[Way] =
-    &[Way { takes: &[Text, Int, Text], required: 2, answer: Answer::Text, compute: |args, _| pad(args, Side::Right) }];
-const LIKE_ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Answer::Text, compute: like_escape }];
+const LPAD: &[Way] = &[Way {
+    takes: &[Text, Int, Text],
+    required: 2,
+    answer: RowAnswer::Text,
+    compute: |args, _| pad(args, Side::Left),
+}];
+const RPAD: &[Way] = &[Way {
+    takes: &[Text, Int, Text],
+    required: 2,
+    answer: RowAnswer::Text,
+    compute: |args, _| pad(args, Side::Right),
+}];
+const LIKE_ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Text, compute: like_escape }];
 
 /// Most bytes of a text, at four a character: a gigabyte less its header.
 const PADDED_BYTES_MAX: i64 = 0x3fff_ffff - 4;
 
 type Answered = Result<Out, String>;
 
-fn chr(args: &[Value], _: &mut Patterns) -> Answered {
+fn chr(args: &[RowValue], _: &mut Patterns) -> Answered {
     match args[0].int() {
         n @ ..0 => Err(format!("character number must be positive: {n}")),
         0 => Err("null character not permitted".into()),
@@ -46,7 +54,7 @@ fn chr(args: &[Value], _: &mut Patterns) -> Answered {
     }
 }
 
-fn hex(args: &[Value], mask: u64) -> Answered {
+fn hex(args: &[RowValue], mask: u64) -> Answered {
     Ok(Out::Text(format!("{:x}", args[0].int() as u64 & mask)))
 }
 
@@ -56,7 +64,7 @@ enum Side {
     Right,
 }
 
-fn pad(args: &[Value], side: Side) -> Answered {
+fn pad(args: &[RowValue], side: Side) -> Answered {
     let (text, length) = (args[0].text(), args[1].int().max(0));
     if length.saturating_mul(4) > PADDED_BYTES_MAX {
         return Err("requested length too large".into());
@@ -76,7 +84,7 @@ fn pad(args: &[Value], side: Side) -> Answered {
 }
 
 /// A pattern of LIKE with another escape character, with backslashes for it.
-fn like_escape(args: &[Value], _: &mut Patterns) -> Answered {
+fn like_escape(args: &[RowValue], _: &mut Patterns) -> Answered {
     let mut letters = args[1].text().chars();
     let escape = letters.next();
     if letters.next().is_some() {

@@ -29,12 +29,12 @@ const SUM_DIGITS: i16 = 10;
 
 /// An aggregate of numbers.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Total {
+pub(crate) struct FunctionTotal {
     inner: Arc<AggregateUDF>,
     signature: Signature,
 }
 
-impl Total {
+impl FunctionTotal {
     /// Aggregates of numbers with their types, others as they are.
     pub(crate) fn around(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
         match inner.name() {
@@ -51,7 +51,7 @@ impl Total {
     }
 }
 
-impl AggregateUDFImpl for Total {
+impl AggregateUDFImpl for FunctionTotal {
     fn name(&self) -> &str {
         self.inner.name()
     }

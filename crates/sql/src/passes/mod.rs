@@ -19,7 +19,7 @@ pub(crate) mod pass;
 pub(crate) mod plan;
 pub(crate) mod tree;
 
-pub use pass::{Described, Loss};
+pub use pass::{Loss, PassEntry};
 
 /// The tables of the examples, with their rows.
 pub const TABLES: &str = "
@@ -42,6 +42,6 @@ insert into w values (-1, -2147483648, 2.5, 0.285, 0.1, 12.75, '2024-01-31', '20
 ";
 
 /// All rewrites, in the order in which they run.
-pub fn described() -> Vec<Described> {
+pub fn described() -> Vec<PassEntry> {
     tree::described().into_iter().chain(plan::described()).collect()
 }

@@ -32,7 +32,7 @@ pub enum Loss {
 
 /// A rewrite, described.
 #[derive(Clone, Copy, Debug)]
-pub struct Described {
+pub struct PassEntry {
     /// Unique among all rewrites.
     pub name: &'static str,
     /// What the rewrite takes.
@@ -48,9 +48,9 @@ pub struct Described {
 }
 
 impl<F> Pass<F> {
-    pub(crate) fn described(&self, takes: &'static str) -> Described {
+    pub(crate) fn described(&self, takes: &'static str) -> PassEntry {
         let Pass { name, gives, reason, example, without, .. } = *self;
-        Described { name, takes, gives, reason, example, without }
+        PassEntry { name, takes, gives, reason, example, without }
     }
 }
 

@@ -3,14 +3,14 @@
 //! The order in which divisions of a match are tried is PostgreSQL's (`regexec.c` says: longest or
 //! shortest first, from the left), so the first that works is the one PostgreSQL reports.
 
-use super::program::{Fragment, Program, Text, Wanted};
+use super::program::{Fragment, RegexProgram, Text, Wanted};
 use super::syntax::{Node, Preference, Tree, variants};
 
 /// Start and end of each group, by number; `None` where a group took no part.
 pub(super) type Groups = Vec<Option<(usize, usize)>>;
 
 pub(super) struct Dissection<'a> {
-    pub(super) program: &'a Program,
+    pub(super) program: &'a RegexProgram,
     pub(super) text: &'a Text<'a>,
     pub(super) ignores_case: bool,
     pub(super) groups: Groups,

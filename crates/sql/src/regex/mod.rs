@@ -17,7 +17,7 @@ mod syntax;
 mod tests;
 
 use dissect::{Dissection, Groups};
-use program::{Program, Text, Wanted};
+use program::{RegexProgram, Text, Wanted};
 use syntax::{Preference, Tree};
 
 /// How a pattern is read.
@@ -76,7 +76,7 @@ impl Flags {
 #[derive(Debug)]
 pub(crate) struct Regex {
     tree: Tree,
-    program: Program,
+    program: RegexProgram,
     n_groups: usize,
     flags: Flags,
     /// Characters that every match begins with.
@@ -89,12 +89,12 @@ const FAILED_STARTS_MAX: usize = 8;
 
 /// Where a pattern matched. Places are counted in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Match {
+pub(crate) struct RegexMatch {
     /// Start and end of the match, then of each group; `None` where a group took no part.
     pub(crate) groups: Groups,
 }
 
-impl Match {
+impl RegexMatch {
     pub(crate) fn start(&self) -> usize {
         self.whole().0
     }
@@ -117,7 +117,7 @@ impl Regex {
         if tree.has_reference && tree.prefers == Some(Preference::Shortest) {
             return Err("a back reference in a regular expression that prefers the shortest match is not supported: begin with a greedy quantifier".into());
         }
-        let program = Program::compile(&mut tree)?;
+        let program = RegexProgram::compile(&mut tree)?;
         let mut prefix = Vec::new();
         tree.begins_with(&mut prefix);
         Ok(Self { tree, program, n_groups, flags, prefix })
@@ -159,7 +159,7 @@ impl Regex {
     ///
     /// # Errors
     /// If that takes too long.
-    pub(crate) fn find(&self, characters: &[char], from: usize) -> Result<Option<Match>, String> {
+    pub(crate) fn find(&self, characters: &[char], from: usize) -> Result<Option<RegexMatch>, String> {
         let text = Text::new(characters);
         let fragment = self.program.fragment(&self.tree);
         // (Where there is a prefix, few places are left to be tried.)
@@ -182,7 +182,7 @@ impl Regex {
                 if dissection.matches(&self.tree, start, end) {
                     let mut groups = dissection.groups;
                     groups[0] = Some((start, end));
-                    return Ok(Some(Match { groups }));
+                    return Ok(Some(RegexMatch { groups }));
                 }
                 if text.is_spent() {
                     return Err(too_long());

@@ -4,7 +4,7 @@
 //! Law: a pattern has the tree that PostgreSQL gives it, or is an error.
 
 use super::Flags;
-use super::syntax::{Class, DEPTH_MAX, Guard, Item, Named, Node, Preference, Side, Tree};
+use super::syntax::{Class, ClassItem, DEPTH_MAX, Guard, NamedClass, Node, Preference, RegexSide, Tree};
 
 /// The most repetitions that braces may ask for.
 const REPEATS_MAX: u32 = 255;
@@ -229,10 +229,10 @@ impl Parser {
 
     fn parenthesis(&mut self) -> Result<Tree> {
         let look = [
-            ("?=", Side::Ahead, true),
-            ("?!", Side::Ahead, false),
-            ("?<=", Side::Behind, true),
-            ("?<!", Side::Behind, false),
+            ("?=", RegexSide::Ahead, true),
+            ("?!", RegexSide::Ahead, false),
+            ("?<=", RegexSide::Behind, true),
+            ("?<!", RegexSide::Behind, false),
         ];
         if let Some((_, side, wanted)) = look.into_iter().find(|(mark, ..)| self.eat(mark)) {
             let outer = std::mem::replace(&mut self.is_inside_look, true);
@@ -265,7 +265,7 @@ impl Parser {
     fn escape(&mut self) -> Result<Node> {
         let Some(c) = self.next() else { return invalid("invalid escape \\ sequence") };
         let class = |named, is_negated| {
-            let items = vec![Item::Named(named)];
+            let items = vec![ClassItem::Named(named)];
             Node::One(Class { items, is_negated, ..Class::default() })
         };
         Ok(match c {
@@ -275,12 +275,12 @@ impl Parser {
             'M' => Node::Guard(Guard::WordEnd),
             'y' => Node::Guard(Guard::WordEdge),
             'Y' => Node::Guard(Guard::NotWordEdge),
-            'd' => class(Named::Digit, false),
-            'D' => class(Named::Digit, true),
-            's' => class(Named::Space, false),
-            'S' => class(Named::Space, true),
-            'w' => class(Named::Word, false),
-            'W' => class(Named::Word, true),
+            'd' => class(NamedClass::Digit, false),
+            'D' => class(NamedClass::Digit, true),
+            's' => class(NamedClass::Space, false),
+            'S' => class(NamedClass::Space, true),
+            'w' => class(NamedClass::Word, false),
+            'W' => class(NamedClass::Word, true),
             '1'..='9' => return self.reference(c),
             other => {
                 let c = self.character_escape(other)?;
@@ -391,22 +391,22 @@ impl Parser {
         Ok(Node::One(Class { items, is_negated, ignores_case: self.flags.ignores_case, stops_at_lines }))
     }
 
-    fn bracket_item(&mut self, items: &mut Vec<Item>, is_first: bool) -> Result<()> {
+    fn bracket_item(&mut self, items: &mut Vec<ClassItem>, is_first: bool) -> Result<()> {
         if self.eat("[:") {
             let name = self.until(":]")?;
-            let Some(named) = Named::by_name(&name) else { return invalid("invalid character class") };
-            let is_case = matches!(named, Named::Lower | Named::Upper);
-            items.push(Item::Named(if is_case && self.flags.ignores_case { Named::Alpha } else { named }));
+            let Some(named) = NamedClass::by_name(&name) else { return invalid("invalid character class") };
+            let is_case = matches!(named, NamedClass::Lower | NamedClass::Upper);
+            items.push(ClassItem::Named(if is_case && self.flags.ignores_case { NamedClass::Alpha } else { named }));
             return Ok(());
         }
         if self.peek() == Some('\\') {
             let named = match self.peek_nth(1) {
-                Some('d') => Some(Item::Named(Named::Digit)),
-                Some('s') => Some(Item::Named(Named::Space)),
-                Some('w') => Some(Item::Named(Named::Word)),
-                Some('D') => Some(Item::Not(Named::Digit)),
-                Some('S') => Some(Item::Not(Named::Space)),
-                Some('W') => Some(Item::Not(Named::Word)),
+                Some('d') => Some(ClassItem::Named(NamedClass::Digit)),
+                Some('s') => Some(ClassItem::Named(NamedClass::Space)),
+                Some('w') => Some(ClassItem::Named(NamedClass::Word)),
+                Some('D') => Some(ClassItem::Not(NamedClass::Digit)),
+                Some('S') => Some(ClassItem::Not(NamedClass::Space)),
+                Some('W') => Some(ClassItem::Not(NamedClass::Word)),
                 _ => None,
             };
             if let Some(named) = named {
@@ -420,7 +420,7 @@ impl Parser {
         }
         let Some(first) = self.bracket_character()? else { return invalid("brackets [] not balanced") };
         if self.peek() != Some('-') || self.peek_nth(1) == Some(']') {
-            items.push(Item::Range(first, first));
+            items.push(ClassItem::Range(first, first));
             return Ok(());
         }
         self.at += 1;
@@ -428,7 +428,7 @@ impl Parser {
             return invalid("invalid character range");
         }
         match self.bracket_character()? {
-            Some(last) if last >= first => items.push(Item::Range(first, last)),
+            Some(last) if last >= first => items.push(ClassItem::Range(first, last)),
             _ => return invalid("invalid character range"),
         }
         Ok(())

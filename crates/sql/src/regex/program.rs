@@ -3,7 +3,7 @@
 //! Each part of a tree has a fragment with one entry and one exit, so any part can be run alone. A
 //! run follows all ways at once: its cost is (characters read) x (states), whatever the pattern.
 
-use super::syntax::{Class, Guard, Node, Side, Tree, is_word};
+use super::syntax::{Class, Guard, Node, RegexSide, Tree, is_word};
 
 /// The most states of a program.
 const STATES_MAX: usize = 50_000;
@@ -20,7 +20,7 @@ pub(super) struct Fragment {
 }
 
 #[derive(Debug)]
-enum State {
+enum ProgramState {
     /// Nothing leads on but what was added.
     Fork(Vec<StateId>),
     One(usize, StateId),
@@ -30,12 +30,12 @@ enum State {
 #[derive(Debug)]
 enum Check {
     Plain(Guard),
-    Look { side: Side, wanted: bool, fragment: Fragment },
+    Look { side: RegexSide, wanted: bool, fragment: Fragment },
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Program {
-    states: Vec<State>,
+pub(super) struct RegexProgram {
+    states: Vec<ProgramState>,
     classes: Vec<Class>,
     checks: Vec<Check>,
     fragments: Vec<Fragment>,
@@ -66,7 +66,7 @@ impl<'t> Text<'t> {
     }
 }
 
-impl Program {
+impl RegexProgram {
     /// The program of a tree, whose parts are told their fragments.
     pub(super) fn compile(tree: &mut Tree) -> Result<Self, String> {
         let mut program = Self::default();
@@ -78,7 +78,7 @@ impl Program {
         self.fragments[tree.fragment]
     }
 
-    fn add(&mut self, state: State) -> Result<StateId, String> {
+    fn add(&mut self, state: ProgramState) -> Result<StateId, String> {
         if self.states.len() >= STATES_MAX {
             return Err("invalid regular expression: regular expression is too complex".into());
         }
@@ -87,11 +87,11 @@ impl Program {
     }
 
     fn fork(&mut self) -> Result<StateId, String> {
-        self.add(State::Fork(vec![]))
+        self.add(ProgramState::Fork(vec![]))
     }
 
     fn lead(&mut self, from: StateId, to: StateId) {
-        if let State::Fork(ways) = &mut self.states[from] {
+        if let ProgramState::Fork(ways) = &mut self.states[from] {
             ways.push(to);
         }
     }
@@ -102,7 +102,7 @@ impl Program {
             Node::Empty => self.passing(exit)?,
             Node::One(class) => {
                 self.classes.push(class.clone());
-                Fragment { entry: self.add(State::One(self.classes.len() - 1, exit))?, exit }
+                Fragment { entry: self.add(ProgramState::One(self.classes.len() - 1, exit))?, exit }
             }
             Node::Guard(guard) => {
                 let check = match guard {
@@ -112,7 +112,7 @@ impl Program {
                     plain => Check::Plain(plain.clone()),
                 };
                 self.checks.push(check);
-                Fragment { entry: self.add(State::Guarded(self.checks.len() - 1, exit))?, exit }
+                Fragment { entry: self.add(ProgramState::Guarded(self.checks.len() - 1, exit))?, exit }
             }
             Node::Concat(parts) => {
                 let entry = self.fork()?;
@@ -147,7 +147,7 @@ impl Program {
     }
 
     fn passing(&mut self, exit: StateId) -> Result<Fragment, String> {
-        Ok(Fragment { entry: self.add(State::Fork(vec![exit]))?, exit })
+        Ok(Fragment { entry: self.add(ProgramState::Fork(vec![exit]))?, exit })
     }
 
     /// A body several times. The body's own fragment is the first round: it is what is run alone.
@@ -216,7 +216,7 @@ impl Program {
             text.visits.set(text.visits.get() + active.list.len() as u64 + 1);
             let c = text.characters[at];
             for state in &active.list {
-                if let State::One(class, to) = &self.states[*state]
+                if let ProgramState::One(class, to) = &self.states[*state]
                     && self.classes[*class].has(c)
                 {
                     self.enter(&mut next, *to, fragment.exit, text, at + 1);
@@ -238,8 +238,8 @@ impl Program {
             }
             active.list.push(state);
             match &self.states[state] {
-                State::Fork(ways) if state != exit => active.ways.extend(ways.iter().rev()),
-                State::Guarded(check, to) if self.holds(&self.checks[*check], text, at) => active.ways.push(*to),
+                ProgramState::Fork(ways) if state != exit => active.ways.extend(ways.iter().rev()),
+                ProgramState::Guarded(check, to) if self.holds(&self.checks[*check], text, at) => active.ways.push(*to),
                 _ => {}
             }
         }
@@ -262,10 +262,10 @@ impl Program {
                 Guard::NotWordEdge => word_before == word_behind,
                 Guard::Look { .. } => false,
             },
-            Check::Look { side: Side::Ahead, wanted, fragment } => {
+            Check::Look { side: RegexSide::Ahead, wanted, fragment } => {
                 *wanted != self.ends(*fragment, text, at, characters.len(), Wanted::Any).is_empty()
             }
-            Check::Look { side: Side::Behind, wanted, fragment } => {
+            Check::Look { side: RegexSide::Behind, wanted, fragment } => {
                 *wanted == (self.run(*fragment, text, 0..=at, at, Wanted::All).last() == Some(&at))
             }
         }

@@ -62,14 +62,14 @@ pub(super) enum Guard {
     NotWordEdge,
     /// A part that must, or must not, match behind or before the place.
     Look {
-        side: Side,
+        side: RegexSide,
         wanted: bool,
         body: Box<Tree>,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum RegexSide {
     Ahead,
     Behind,
 }
@@ -77,7 +77,7 @@ pub(super) enum Side {
 /// A set of characters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ClassItem>,
     pub(super) is_negated: bool,
     /// Whether a character stands for its other case too.
     pub(super) ignores_case: bool,
@@ -86,14 +86,14 @@ pub(super) struct Class {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(super) enum ClassItem {
     Range(char, char),
-    Named(Named),
-    Not(Named),
+    Named(NamedClass),
+    Not(NamedClass),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedClass {
     Alnum,
     Alpha,
     Ascii,
@@ -110,7 +110,7 @@ pub(super) enum Named {
     Xdigit,
 }
 
-impl Named {
+impl NamedClass {
     pub(super) fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "alnum" => Self::Alnum,
@@ -167,7 +167,7 @@ pub(super) fn is_word(c: char) -> bool {
 
 impl Class {
     pub(super) fn one(c: char, ignores_case: bool) -> Self {
-        let range = Item::Range(c, c);
+        let range = ClassItem::Range(c, c);
         Self { items: vec![range], ignores_case, ..Self::default() }
     }
 
@@ -181,9 +181,9 @@ impl Class {
 
     fn lists(&self, c: char) -> bool {
         self.items.iter().any(|item| match item {
-            Item::Range(first, last) => (*first..=*last).contains(&c),
-            Item::Named(named) => named.has(c),
-            Item::Not(named) => !named.has(c),
+            ClassItem::Range(first, last) => (*first..=*last).contains(&c),
+            ClassItem::Named(named) => named.has(c),
+            ClassItem::Not(named) => !named.has(c),
         })
     }
 }
@@ -218,7 +218,7 @@ impl Tree {
         match &self.node {
             Node::Empty => true,
             Node::One(class) => match class.items[..] {
-                [Item::Range(c, last)] if c == last && !class.is_negated && !class.ignores_case => {
+                [ClassItem::Range(c, last)] if c == last && !class.is_negated && !class.ignores_case => {
                     prefix.push(c);
                     true
                 }

@@ -15,18 +15,18 @@ const KEY: &str = "ARROW:extension:name";
 
 /// Which kind of document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum DocumentForm {
     /// As it was written.
     Json,
     /// In its normal form.
     Jsonb,
 }
 
-impl Form {
+impl DocumentForm {
     fn name(self) -> &'static str {
         match self {
-            Form::Json => "anabranch.json",
-            Form::Jsonb => "anabranch.jsonb",
+            DocumentForm::Json => "anabranch.json",
+            DocumentForm::Jsonb => "anabranch.jsonb",
         }
     }
 
@@ -50,17 +50,17 @@ pub(crate) fn kept_form_of(field: &Field) -> Option<TextLimit> {
 }
 
 /// The form of a marked field.
-pub(crate) fn form_of(field: &Field) -> Option<Form> {
+pub(crate) fn form_of(field: &Field) -> Option<DocumentForm> {
     let name = field.metadata().get(KEY)?;
-    [Form::Json, Form::Jsonb].into_iter().find(|form| form.name() == name)
+    [DocumentForm::Json, DocumentForm::Jsonb].into_iter().find(|form| form.name() == name)
 }
 
 /// The limit of a column, those of documents in answers too.
 pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
     TextLimit::of(field).or_else(|| {
         Some(match form_of(field)? {
-            Form::Json => TextLimit::Json,
-            Form::Jsonb => TextLimit::Jsonb,
+            DocumentForm::Json => TextLimit::Json,
+            DocumentForm::Jsonb => TextLimit::Jsonb,
         })
     })
 }
@@ -69,8 +69,8 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
     let mark = |field: &Field| match limit_of(field)? {
-        TextLimit::Json => Some(Form::Json.name()),
-        TextLimit::Jsonb => Some(Form::Jsonb.name()),
+        TextLimit::Json => Some(DocumentForm::Json.name()),
+        TextLimit::Jsonb => Some(DocumentForm::Jsonb.name()),
         TextLimit::Uuid => Some(UUID),
         TextLimit::Char(_) => Some(CHARACTER),
         TextLimit::Varchar(_) => None,

@@ -27,14 +27,14 @@ pub fn split(text: &str) -> Split {
     while at < bytes.len() {
         let (next, kind) = token(bytes, at);
         match kind {
-            Kind::Blank => {}
-            Kind::OpenComment => complete = false,
-            Kind::Semicolon => {
+            PieceKind::Blank => {}
+            PieceKind::OpenComment => complete = false,
+            PieceKind::Semicolon => {
                 if let Some(start) = start.take() {
                     statements.push(start..end);
                 }
             }
-            Kind::Text => {
+            PieceKind::Text => {
                 start.get_or_insert(at);
                 end = next;
             }
@@ -53,7 +53,7 @@ pub fn is_complete(text: &str) -> bool {
     split(text).complete
 }
 
-enum Kind {
+enum PieceKind {
     Blank,
     /// A block comment that does not end.
     OpenComment,
@@ -62,17 +62,17 @@ enum Kind {
 }
 
 /// The token at `at`: where it ends and what it is.
-fn token(bytes: &[u8], at: usize) -> (usize, Kind) {
+fn token(bytes: &[u8], at: usize) -> (usize, PieceKind) {
     let rest = &bytes[at..];
     match rest[0] {
-        b';' => (at + 1, Kind::Semicolon),
-        byte if byte.is_ascii_whitespace() => (at + 1, Kind::Blank),
-        b'-' if rest.starts_with(b"--") => (at + find(rest, b"\n").unwrap_or(rest.len()), Kind::Blank),
+        b';' => (at + 1, PieceKind::Semicolon),
+        byte if byte.is_ascii_whitespace() => (at + 1, PieceKind::Blank),
+        b'-' if rest.starts_with(b"--") => (at + find(rest, b"\n").unwrap_or(rest.len()), PieceKind::Blank),
         b'/' if rest.starts_with(b"/*") => block_comment(rest, at),
-        b'\'' => (at + quoted(rest, b'\'', escapes(bytes, at)), Kind::Text),
-        b'"' => (at + quoted(rest, b'"', false), Kind::Text),
-        b'$' => (at + dollar_quoted(bytes, at), Kind::Text),
-        _ => (at + 1, Kind::Text),
+        b'\'' => (at + quoted(rest, b'\'', escapes(bytes, at)), PieceKind::Text),
+        b'"' => (at + quoted(rest, b'"', false), PieceKind::Text),
+        b'$' => (at + dollar_quoted(bytes, at), PieceKind::Text),
+        _ => (at + 1, PieceKind::Text),
     }
 }
 
@@ -112,7 +112,7 @@ fn dollar_quoted(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-fn block_comment(rest: &[u8], at: usize) -> (usize, Kind) {
+fn block_comment(rest: &[u8], at: usize) -> (usize, PieceKind) {
     let mut depth = 0;
     let mut inside = 0;
     while inside < rest.len() {
@@ -123,13 +123,13 @@ fn block_comment(rest: &[u8], at: usize) -> (usize, Kind) {
             depth -= 1;
             inside += 2;
             if depth == 0 {
-                return (at + inside, Kind::Blank);
+                return (at + inside, PieceKind::Blank);
             }
         } else {
             inside += 1;
         }
     }
-    (at + rest.len(), Kind::OpenComment)
+    (at + rest.len(), PieceKind::OpenComment)
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

@@ -95,7 +95,7 @@ pub enum Statement {
         /// Its value, without quotes; values of a list are joined by `, `. `None` is DEFAULT.
         value: Option<String>,
         /// How long the value holds.
-        scope: Scope,
+        scope: SettingScope,
     },
     /// `RESET`.
     Reset {
@@ -114,7 +114,7 @@ pub enum Statement {
         /// What the transactions may do.
         access: Access,
         /// The open transaction, or those that follow.
-        scope: Scope,
+        scope: SettingScope,
     },
     /// `PREPARE`.
     Prepare(Prepare),
@@ -170,12 +170,12 @@ pub struct CreateTable {
     /// What its rows obey beside types, NOT NULL and the key.
     pub rules: Rules,
     /// How long it is there.
-    pub lifetime: Lifetime,
+    pub lifetime: LifetimeClause,
 }
 
 /// How long a table is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifetime {
+pub enum LifetimeClause {
     /// Until it is dropped.
     #[default]
     Lasting,
@@ -360,7 +360,7 @@ pub struct CreateTableAs {
     /// Name of the object.
     pub name: String,
     /// How long it is there.
-    pub lifetime: Lifetime,
+    pub lifetime: LifetimeClause,
     /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
     /// Names for the query's columns; empty keeps them.
@@ -404,12 +404,12 @@ pub struct CreateView {
     /// The query as written, for `SHOW CREATE` and for planning a plain view where it is used.
     pub query_text: String,
     /// When its rows appear.
-    pub emit: Emit,
+    pub emit: EmitClause,
 }
 
 /// When the rows of a view appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emit {
+pub enum EmitClause {
     /// At once, and they change with the view's inputs.
     Changes,
     /// `EMIT ON WINDOW CLOSE`: once the watermark has passed the end of their window.
@@ -666,7 +666,7 @@ pub enum Direction {
 
 /// How long a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingScope {
     /// Until it is set again.
     Session,
     /// `LOCAL`: until the open transaction ends.

@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 
 use super::calendar::MICROS_A_SECOND;
-use super::datetime_input::{Moment, Problem, Wanted, Zone, micros_without_zone, read, time_of_day};
+use super::datetime_input::{Moment, Problem, WantedType, Zone, micros_without_zone, read, time_of_day};
 use super::interval::{Interval, Qualifier};
 use super::interval_input::read_interval;
 use crate::functions::at_time_zone::instant_of;
@@ -80,7 +80,7 @@ fn moments<T>(
     to: &DataType,
     value: impl Fn(&Moment) -> Result<T, Problem>,
 ) -> Result<Vec<Option<T>>, String> {
-    let wanted = if matches!(to, DataType::Time64(_)) { Wanted::Time } else { Wanted::Moment };
+    let wanted = if matches!(to, DataType::Time64(_)) { WantedType::Time } else { WantedType::Moment };
     each(texts, |text| {
         read(text, wanted).and_then(|moment| value(&moment)).map_err(|problem| misfit(text, to, problem))
     })

@@ -7,7 +7,7 @@
 
 use super::calendar::{Civil, MICROS_A_DAY, MICROS_A_MINUTE, MICROS_A_SECOND, MICROS_AN_HOUR, days_of, days_of_month};
 use super::template::{DAYS, MONTHS, SHORT};
-use super::tokens::{Kind, Word, words};
+use super::tokens::{TokenKind, Word, words};
 
 /// What a text said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ use Problem::{OutOfRange, Refused, Syntax};
 
 /// What a text is to tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedType {
     #[default]
     Moment,
     /// A time of day: digits alone are its.
@@ -50,7 +50,7 @@ pub(crate) enum Wanted {
 ///
 /// # Errors
 /// What is wrong with it; the caller knows the type to name.
-pub(crate) fn read(text: &str, wanted: Wanted) -> Result<Moment, Problem> {
+pub(crate) fn read(text: &str, wanted: WantedType) -> Result<Moment, Problem> {
     if let Some(moment) = read_plain(text) {
         return Ok(moment);
     }
@@ -121,7 +121,7 @@ enum Era {
 
 #[derive(Debug, Default)]
 struct Parts {
-    wanted: Wanted,
+    wanted: WantedType,
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -160,18 +160,20 @@ impl Parts {
     fn take(&mut self, word: &Word, expects: Expects) -> Result<Expects, Problem> {
         let text = word.text.as_str();
         match (expects, word.kind) {
-            (Expects::Julian, Kind::Number) => {
+            (Expects::Julian, TokenKind::Number) => {
                 let day: i64 = text.parse().map_err(|_| Syntax)?;
                 set(&mut self.days, super::calendar::of_julian(day))?;
             }
             (Expects::Julian, _) => return Err(Syntax),
-            (Expects::Time, Kind::Number) => self.take_digits_of_time(text)?,
-            (Expects::Time, Kind::Time) | (Expects::Anything, Kind::Time) => set(&mut self.clock, clock(text)?)?,
+            (Expects::Time, TokenKind::Number) => self.take_digits_of_time(text)?,
+            (Expects::Time, TokenKind::Time) | (Expects::Anything, TokenKind::Time) => {
+                set(&mut self.clock, clock(text)?)?
+            }
             (Expects::Time, _) => return Err(Syntax),
-            (_, Kind::Signed) => set(&mut self.zone, offset(text)?)?,
-            (_, Kind::Date) => self.take_date(text)?,
-            (_, Kind::Number) => self.take_number(text)?,
-            (_, Kind::Text) => return self.take_word(text),
+            (_, TokenKind::Signed) => set(&mut self.zone, offset(text)?)?,
+            (_, TokenKind::Date) => self.take_date(text)?,
+            (_, TokenKind::Number) => self.take_number(text)?,
+            (_, TokenKind::Text) => return self.take_word(text),
         }
         Ok(Expects::Anything)
     }
@@ -238,7 +240,7 @@ impl Parts {
             Some((whole, _)) => (whole, true),
             None => (text, false),
         };
-        if self.wanted == Wanted::Time {
+        if self.wanted == WantedType::Time {
             return self.take_digits_of_time(text);
         }
         let has_none = self.days.is_none() && self.year.is_none() && self.month.is_none() && self.day.is_none();

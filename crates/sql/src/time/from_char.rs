@@ -7,7 +7,7 @@
 //! Fields of ISO weeks and of the Gregorian calendar do not mix.
 
 use super::calendar::{Civil, MICROS_A_SECOND, days_of, days_of_month, iso_week_start, micros_of, of_julian};
-use super::template::{DAYS, Field, MONTHS, Node, Ordinal, Place, ROMAN_MONTHS, SHORT};
+use super::template::{DAYS, Field, MONTHS, Ordinal, ROMAN_MONTHS, SHORT, TemplateNode, TemplatePlace};
 use super::tokens::is_space;
 
 /// What a text said, in the fields of its template. 0 is a field that was not given.
@@ -37,12 +37,12 @@ struct Said {
     micros: i64,
     /// Digits of `FF1` to `FF6`.
     precision: u8,
-    zone: Option<Zone>,
+    zone: Option<ReadZone>,
     calendar: Option<Calendar>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Zone {
+struct ReadZone {
     /// 1 or -1.
     sign: i64,
     hours: i64,
@@ -59,7 +59,7 @@ enum Calendar {
 ///
 /// # Errors
 /// In PostgreSQL's words.
-pub(crate) fn read_moment(text: &str, nodes: &[Node]) -> Result<i64, String> {
+pub(crate) fn read_moment(text: &str, nodes: &[TemplateNode]) -> Result<i64, String> {
     let said = read(text, nodes)?;
     let (date, micros) = said.settle(text)?;
     let zone = said.zone.unwrap_or_default();
@@ -72,14 +72,14 @@ pub(crate) fn read_moment(text: &str, nodes: &[Node]) -> Result<i64, String> {
 ///
 /// # Errors
 /// In PostgreSQL's words.
-pub(crate) fn read_day(text: &str, nodes: &[Node]) -> Result<i32, String> {
+pub(crate) fn read_day(text: &str, nodes: &[TemplateNode]) -> Result<i32, String> {
     let (days, _) = read(text, nodes)?.settle(text)?;
     let is_known = (-2_440_588..=2_145_031_948).contains(&days);
     i32::try_from(days).ok().filter(|_| is_known).ok_or_else(|| format!("date out of range: \"{text}\""))
 }
 
 /// A text that is being read.
-struct Reader<'t> {
+struct CharReader<'t> {
     text: &'t str,
     at: usize,
     is_exact: bool,
@@ -87,22 +87,22 @@ struct Reader<'t> {
     extra: i64,
 }
 
-fn read(text: &str, nodes: &[Node]) -> Result<Said, String> {
+fn read(text: &str, nodes: &[TemplateNode]) -> Result<Said, String> {
     let mut said = Said::default();
-    let mut reader = Reader { text, at: 0, is_exact: false, extra: 0 };
+    let mut reader = CharReader { text, at: 0, is_exact: false, extra: 0 };
     for (n, node) in nodes.iter().enumerate() {
         if reader.rest().is_empty() {
             break;
         }
-        let is_field = matches!(node, Node::Field(place) if place.field != Field::Exact);
-        let is_mode = matches!(node, Node::Field(place) if place.field == Field::Exact);
+        let is_field = matches!(node, TemplateNode::Field(place) if place.field != Field::Exact);
+        let is_mode = matches!(node, TemplateNode::Field(place) if place.field == Field::Exact);
         if !reader.is_exact && !is_mode && (is_field || n == 0) {
             reader.extra += reader.skip_spaces();
         }
         match node {
-            Node::Separator(_) | Node::Space(_) => reader.pass_mark(),
-            Node::Character(_) => reader.pass_character(),
-            Node::Field(place) => {
+            TemplateNode::Separator(_) | TemplateNode::Space(_) => reader.pass_mark(),
+            TemplateNode::Character(_) => reader.pass_character(),
+            TemplateNode::Field(place) => {
                 said.take_calendar(place.field)?;
                 said.read_field(place, nodes.get(n + 1), &mut reader)?;
                 if !reader.is_exact {
@@ -114,7 +114,7 @@ fn read(text: &str, nodes: &[Node]) -> Result<Said, String> {
     Ok(said)
 }
 
-impl Reader<'_> {
+impl CharReader<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -151,7 +151,12 @@ impl Reader<'_> {
 
     /// A number of at most so many characters where a digit of another field may follow; and its
     /// length, with the spaces before it.
-    fn number(&mut self, digits_max: usize, place: &Place, next: Option<&Node>) -> Result<(i64, usize), String> {
+    fn number(
+        &mut self,
+        digits_max: usize,
+        place: &TemplatePlace,
+        next: Option<&TemplateNode>,
+    ) -> Result<(i64, usize), String> {
         let start = self.at;
         self.skip_spaces();
         let is_open = place.is_bare || ends_numbers(place, next);
@@ -185,7 +190,7 @@ impl Reader<'_> {
     }
 
     /// Which of the words stands here, in capitals or small letters.
-    fn word(&mut self, words: impl Iterator<Item = &'static str>, place: &Place) -> Result<i64, String> {
+    fn word(&mut self, words: impl Iterator<Item = &'static str>, place: &TemplatePlace) -> Result<i64, String> {
         for (n, word) in words.enumerate() {
             if self.rest().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
                 self.at += word.len();
@@ -196,7 +201,7 @@ impl Reader<'_> {
         Err(format!("invalid value \"{shown}\" for \"{}\": it is none of the field's words", place.name))
     }
 
-    fn skip_ordinal(&mut self, place: &Place) {
+    fn skip_ordinal(&mut self, place: &TemplatePlace) {
         if place.ordinal != Ordinal::None {
             self.skip_character();
             self.skip_character();
@@ -211,14 +216,14 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 }
 
 /// Whether what follows a number in the template ends it: it begins with no digit.
-fn ends_numbers(place: &Place, next: Option<&Node>) -> bool {
+fn ends_numbers(place: &TemplatePlace, next: Option<&TemplateNode>) -> bool {
     if place.ordinal != Ordinal::None {
         return true;
     }
     match next {
         None => true,
-        Some(Node::Field(place)) => !is_digits(place.field),
-        Some(Node::Character(c) | Node::Separator(c) | Node::Space(c)) => !c.is_ascii_digit(),
+        Some(TemplateNode::Field(place)) => !is_digits(place.field),
+        Some(TemplateNode::Character(c) | TemplateNode::Separator(c) | TemplateNode::Space(c)) => !c.is_ascii_digit(),
     }
 }
 
@@ -241,7 +246,7 @@ fn is_digits(field: Field) -> bool {
 }
 
 /// A field is said once, or twice alike.
-fn set(field: &mut i64, value: i64, place: &Place) -> Result<(), String> {
+fn set(field: &mut i64, value: i64, place: &TemplatePlace) -> Result<(), String> {
     if *field != 0 && *field != value {
         return Err(format!(
             "conflicting values for \"{}\" field in formatting string: it is {field} and {value}",
@@ -269,7 +274,12 @@ impl Said {
         Err("invalid combination of date conventions: a template is of Gregorian dates or of ISO weeks".into())
     }
 
-    fn read_field(&mut self, place: &Place, next: Option<&Node>, reader: &mut Reader<'_>) -> Result<(), String> {
+    fn read_field(
+        &mut self,
+        place: &TemplatePlace,
+        next: Option<&TemplateNode>,
+        reader: &mut CharReader<'_>,
+    ) -> Result<(), String> {
         use Field as F;
         let name_length = place.name.len();
         let short = |names: &'static [&'static str]| names.iter().map(|name| &name[..SHORT]);
@@ -321,7 +331,7 @@ impl Said {
             }
             F::ZoneMinute => {
                 let (minutes, _) = reader.number(2, place, next)?;
-                let zone = self.zone.get_or_insert(Zone { sign: 1, ..Zone::default() });
+                let zone = self.zone.get_or_insert(ReadZone { sign: 1, ..ReadZone::default() });
                 set(&mut zone.minutes, minutes, place)?;
             }
             F::YearWithComma => self.read_year_with_comma(place, reader)?,
@@ -342,7 +352,7 @@ impl Said {
         Ok(())
     }
 
-    fn take_number(&mut self, (value, length): (i64, usize), place: &Place) -> Result<(), String> {
+    fn take_number(&mut self, (value, length): (i64, usize), place: &TemplatePlace) -> Result<(), String> {
         use Field as F;
         match place.field {
             F::Hour12 => {
@@ -392,7 +402,7 @@ impl Said {
         }
     }
 
-    fn read_year_with_comma(&mut self, place: &Place, reader: &mut Reader<'_>) -> Result<(), String> {
+    fn read_year_with_comma(&mut self, place: &TemplatePlace, reader: &mut CharReader<'_>) -> Result<(), String> {
         let invalid = || "invalid input string for \"Y,YYY\"".to_string();
         reader.skip_spaces();
         let (millennia, rest) = reader.rest().split_once(',').ok_or_else(invalid)?;

@@ -28,8 +28,8 @@ use super::from_char::{read_day, read_moment};
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
 use super::number_template::NumberTemplate;
 use super::percent::write_percent;
-use super::template::{Node, parse};
-use super::to_char::{Zone, write_interval, write_moment};
+use super::template::{TemplateNode, parse};
+use super::to_char::{ShownZone, write_interval, write_moment};
 use crate::functions::input::convert;
 use crate::functions::output::printer;
 use crate::resolve::type_names::{UTC, is_number, is_text, sql_name};
@@ -248,11 +248,11 @@ fn cast_or_read(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
 #[derive(Default)]
 struct Templates {
     text: String,
-    nodes: Vec<Node>,
+    nodes: Vec<TemplateNode>,
 }
 
 impl Templates {
-    fn nodes(&mut self, text: &str) -> DfResult<&[Node]> {
+    fn nodes(&mut self, text: &str) -> DfResult<&[TemplateNode]> {
         if text != self.text {
             self.nodes = parse(text).map_err(|problem| exec_datafusion_err!("{problem}"))?;
             self.text = text.to_string();
@@ -263,8 +263,8 @@ impl Templates {
 
 fn to_char(values: &ArrayRef, templates: &ArrayRef) -> DfResult<ArrayRef> {
     let zone = match values.data_type() {
-        DataType::Timestamp(_, None) => Zone::None,
-        _ => Zone::Utc,
+        DataType::Timestamp(_, None) => ShownZone::None,
+        _ => ShownZone::Utc,
     };
     let is_interval = matches!(values.data_type(), DataType::Interval(_) | DataType::Duration(_));
     let moments = match values.data_type() {
@@ -309,7 +309,7 @@ fn moment_type(values: &ArrayRef) -> DataType {
 fn write_each<T: Copy>(
     values: &[Option<T>],
     templates: &ArrayRef,
-    write: impl Fn(T, &[Node], &mut String) -> Result<(), String>,
+    write: impl Fn(T, &[TemplateNode], &mut String) -> Result<(), String>,
 ) -> DfResult<ArrayRef> {
     let templates = texts_of(templates)?;
     let mut known = Templates::default();
@@ -407,7 +407,7 @@ fn instants(values: &ArrayRef) -> DfResult<ArrayRef> {
 fn from_texts<T>(
     texts: &ArrayRef,
     templates: &ArrayRef,
-    read: impl Fn(&str, &[Node]) -> Result<T, String>,
+    read: impl Fn(&str, &[TemplateNode]) -> Result<T, String>,
 ) -> DfResult<Vec<Option<T>>> {
     let (texts, templates) = (texts_of(texts)?, texts_of(templates)?);
     let mut known = Templates::default();

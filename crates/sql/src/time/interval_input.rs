@@ -7,16 +7,16 @@
 
 use super::calendar::{MICROS_A_DAY, MICROS_A_MINUTE, MICROS_A_SECOND, MICROS_AN_HOUR};
 use super::interval::{DAYS_A_MONTH, Field, Interval, MONTHS_A_YEAR, Qualifier};
-use super::tokens::{Kind, Word, words};
+use super::tokens::{TokenKind, Word, words};
 
 /// Why a text is no interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum IntervalProblem {
     Syntax,
     OutOfRange,
 }
 
-use Problem::{OutOfRange, Syntax};
+use IntervalProblem::{OutOfRange, Syntax};
 
 /// Reads an interval with the qualifier of its type.
 ///
@@ -85,20 +85,20 @@ struct Parts {
 }
 
 impl Parts {
-    fn interval(self) -> Result<Interval, Problem> {
+    fn interval(self) -> Result<Interval, IntervalProblem> {
         let months = self.years.checked_mul(MONTHS_A_YEAR).and_then(|months| months.checked_add(self.months));
         let months = months.and_then(|months| i32::try_from(months).ok()).ok_or(OutOfRange)?;
         let days = i32::try_from(self.days).map_err(|_| OutOfRange)?;
         Ok(Interval { months, days, micros: self.micros })
     }
 
-    fn negated(self) -> Result<Parts, Problem> {
+    fn negated(self) -> Result<Parts, IntervalProblem> {
         let micros = self.micros.checked_neg().ok_or(OutOfRange)?;
         Ok(Parts { years: -self.years, months: -self.months, days: -self.days, micros })
     }
 
     /// Adds a count of a unit.
-    fn add(&mut self, number: Number, unit: Unit) -> Result<(), Problem> {
+    fn add(&mut self, number: Number, unit: Unit) -> Result<(), IntervalProblem> {
         let Number { whole, fraction } = number;
         match unit {
             Unit::Microsecond => self.add_time(number, 1),
@@ -125,26 +125,26 @@ impl Parts {
         }
     }
 
-    fn add_time(&mut self, number: Number, micros: i64) -> Result<(), Problem> {
+    fn add_time(&mut self, number: Number, micros: i64) -> Result<(), IntervalProblem> {
         let more = number.whole.checked_mul(micros).ok_or(OutOfRange)?;
         self.micros = self.micros.checked_add(more).ok_or(OutOfRange)?;
         self.add_fraction(number.fraction, micros)
     }
 
-    fn add_years(&mut self, number: Number, years: i64) -> Result<(), Problem> {
+    fn add_years(&mut self, number: Number, years: i64) -> Result<(), IntervalProblem> {
         add(&mut self.years, number.whole, years)?;
         let months = (number.fraction * (years * MONTHS_A_YEAR) as f64).round_ties_even();
         add(&mut self.months, months as i64, 1)
     }
 
     /// Adds days with a fraction, which becomes time.
-    fn add_days(&mut self, days: f64) -> Result<(), Problem> {
+    fn add_days(&mut self, days: f64) -> Result<(), IntervalProblem> {
         add(&mut self.days, days as i64, 1)?;
         self.add_fraction(days - days.trunc(), MICROS_A_DAY)
     }
 
     /// Adds a fraction of a unit, to the nearest microsecond.
-    fn add_fraction(&mut self, fraction: f64, micros: i64) -> Result<(), Problem> {
+    fn add_fraction(&mut self, fraction: f64, micros: i64) -> Result<(), IntervalProblem> {
         let exact = fraction * micros as f64;
         let mut more = exact as i64;
         let rest = exact - more as f64;
@@ -157,7 +157,7 @@ impl Parts {
 }
 
 /// Adds to a part that must stay in the range of `integer`.
-fn add(part: &mut i64, count: i64, unit: i64) -> Result<(), Problem> {
+fn add(part: &mut i64, count: i64, unit: i64) -> Result<(), IntervalProblem> {
     let count = i32::try_from(count).map_err(|_| OutOfRange)?;
     let sum = i64::from(count) * unit + *part;
     *part = i32::try_from(sum).map_err(|_| OutOfRange)?.into();
@@ -190,25 +190,25 @@ const fn said(unit: Unit) -> Said {
     1 << unit as u16
 }
 
-fn read_words(words: &[Word], qualifier: Qualifier) -> Result<Parts, Problem> {
+fn read_words(words: &[Word], qualifier: Qualifier) -> Result<Parts, IntervalProblem> {
     let mut parts = Parts::default();
     let mut known = Known::Nothing;
     let mut is_ago = false;
     let mut all: Said = 0;
     for word in words.iter().rev() {
         let now = match word.kind {
-            Kind::Time => {
+            TokenKind::Time => {
                 parts.micros = time(&word.text, qualifier)?;
                 known = Known::Unit(Unit::Day);
                 TIME_SAID
             }
-            Kind::Signed if word.text.contains(':') && time(&word.text[1..], qualifier).is_ok() => {
+            TokenKind::Signed if word.text.contains(':') && time(&word.text[1..], qualifier).is_ok() => {
                 let micros = time(&word.text[1..], qualifier)?;
                 parts.micros = if word.text.starts_with('-') { -micros } else { micros };
                 known = Known::Unit(Unit::Day);
                 TIME_SAID
             }
-            Kind::Signed | Kind::Date | Kind::Number => {
+            TokenKind::Signed | TokenKind::Date | TokenKind::Number => {
                 let (number, unit) = match (number(&word.text)?, known) {
                     (Count::YearsAndMonths(months), _) => (whole(months), Unit::Month),
                     (Count::Number(number), Known::Nothing) => (number, bare_unit(qualifier)),
@@ -222,16 +222,16 @@ fn read_words(words: &[Word], qualifier: Qualifier) -> Result<Parts, Problem> {
                     unit => said(unit),
                 }
             }
-            Kind::Text if word.text == "ago" => {
+            TokenKind::Text if word.text == "ago" => {
                 is_ago = true;
                 known = Known::NotCounted;
                 0
             }
-            Kind::Text if matches!(word.text.as_str(), "qtr" | "quarter") => {
+            TokenKind::Text if matches!(word.text.as_str(), "qtr" | "quarter") => {
                 known = Known::NotCounted;
                 0
             }
-            Kind::Text => {
+            TokenKind::Text => {
                 known = Known::Unit(unit(&word.text).ok_or(Syntax)?);
                 0
             }
@@ -266,7 +266,7 @@ enum Count {
     YearsAndMonths(i64),
 }
 
-fn number(text: &str) -> Result<Count, Problem> {
+fn number(text: &str) -> Result<Count, IntervalProblem> {
     let (whole, rest) = integer(text)?;
     let is_negative = text.starts_with('-');
     if let Some(months) = rest.strip_prefix('-') {
@@ -289,7 +289,7 @@ fn number(text: &str) -> Result<Count, Problem> {
 }
 
 /// The whole number at the start, 0 where there is none, and what follows.
-fn integer(text: &str) -> Result<(i64, &str), Problem> {
+fn integer(text: &str) -> Result<(i64, &str), IntervalProblem> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let end = text.len() - digits.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = text.split_at(end);
@@ -300,7 +300,7 @@ fn integer(text: &str) -> Result<(i64, &str), Problem> {
 }
 
 /// `.25`; a point alone is nothing.
-fn fraction(text: &str) -> Result<f64, Problem> {
+fn fraction(text: &str) -> Result<f64, IntervalProblem> {
     let digits = text.strip_prefix('.').ok_or(Syntax)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Syntax);
@@ -309,7 +309,7 @@ fn fraction(text: &str) -> Result<f64, Problem> {
 }
 
 /// `4:05`, `4:05:06.7`; `4:05.6` is minutes and seconds, and so is `4:05` of `minute to second`.
-fn time(text: &str, qualifier: Qualifier) -> Result<i64, Problem> {
+fn time(text: &str, qualifier: Qualifier) -> Result<i64, IntervalProblem> {
     let (first, rest) = integer(text)?;
     let (second, rest) = integer(rest.strip_prefix(':').ok_or(Syntax)?)?;
     let is_minutes = qualifier.fields == Some((Field::Minute, Field::Second));
@@ -331,7 +331,7 @@ fn time(text: &str, qualifier: Qualifier) -> Result<i64, Problem> {
 }
 
 /// ISO 8601: `P1Y2M3W4DT5H6M7.5S`, `P0001-02-03T04:05:06`, `P00010203T040506`.
-fn read_iso(text: &str) -> Result<Parts, Problem> {
+fn read_iso(text: &str) -> Result<Parts, IntervalProblem> {
     let mut rest = text.strip_prefix('P').filter(|rest| !rest.is_empty()).ok_or(Syntax)?;
     let mut parts = Parts::default();
     let mut is_time = false;
@@ -389,7 +389,7 @@ fn read_iso(text: &str) -> Result<Parts, Problem> {
 }
 
 /// Up to three numbers with a mark between; what follows begins with `T` or is empty.
-fn extended<'t>(parts: &mut Parts, text: &'t str, units: &[Unit], mark: char) -> Result<&'t str, Problem> {
+fn extended<'t>(parts: &mut Parts, text: &'t str, units: &[Unit], mark: char) -> Result<&'t str, IntervalProblem> {
     let mut rest = text;
     for (place, unit) in units.iter().enumerate() {
         let (number, after) = iso_number(rest)?;
@@ -417,7 +417,7 @@ fn digits_of_unsigned(text: &str) -> usize {
 
 /// A number of an ISO interval. PostgreSQL reads a float and takes its whole part off, so 5.1 has a
 /// fraction below 0.1.
-fn iso_number(text: &str) -> Result<(Number, &str), Problem> {
+fn iso_number(text: &str) -> Result<(Number, &str), IntervalProblem> {
     let sign = usize::from(text.starts_with('-'));
     let digits = digits_of(text);
     let mut end = sign + digits;

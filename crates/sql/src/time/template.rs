@@ -74,7 +74,7 @@ pub(crate) enum Ordinal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TemplatePlace {
     pub(crate) field: Field,
     /// As it is written in the template, for messages; its length is that of the field.
     pub(crate) name: &'static str,
@@ -87,8 +87,8 @@ pub(crate) struct Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Node {
-    Field(Place),
+pub(crate) enum TemplateNode {
+    Field(TemplatePlace),
     /// A letter, a digit, or any quoted character.
     Character(char),
     /// A punctuation mark.
@@ -222,7 +222,7 @@ const NAMES: &[Name] = {
 ///
 /// # Errors
 /// `SP`, which PostgreSQL has not implemented either.
-pub(crate) fn parse(template: &str) -> Result<Vec<Node>, String> {
+pub(crate) fn parse(template: &str) -> Result<Vec<TemplateNode>, String> {
     let mut nodes = Vec::with_capacity(template.len());
     let mut rest = template;
     while !rest.is_empty() {
@@ -239,7 +239,14 @@ pub(crate) fn parse(template: &str) -> Result<Vec<Node>, String> {
                 _ => Ordinal::None,
             };
             rest = &rest[if ordinal == Ordinal::None { 0 } else { 2 }..];
-            nodes.push(Node::Field(Place { field: *field, name, letters: *letters, is_bare, is_local, ordinal }));
+            nodes.push(TemplateNode::Field(TemplatePlace {
+                field: *field,
+                name,
+                letters: *letters,
+                is_bare,
+                is_local,
+                ordinal,
+            }));
         } else if let Some(quoted) = rest.strip_prefix('"') {
             rest = read_quoted(quoted, &mut nodes);
         } else {
@@ -247,9 +254,9 @@ pub(crate) fn parse(template: &str) -> Result<Vec<Node>, String> {
             let Some(first) = rest.chars().next() else { break };
             rest = &rest[first.len_utf8()..];
             nodes.push(match first {
-                mark if mark.is_ascii_punctuation() => Node::Separator(mark),
-                space if super::tokens::is_space(space) => Node::Space(space),
-                other => Node::Character(other),
+                mark if mark.is_ascii_punctuation() => TemplateNode::Separator(mark),
+                space if super::tokens::is_space(space) => TemplateNode::Space(space),
+                other => TemplateNode::Character(other),
             });
         }
     }
@@ -261,13 +268,13 @@ fn starts(text: &str, modifier: &str) -> bool {
 }
 
 /// Adds the characters of a quoted text; answers what follows the closing quote.
-fn read_quoted<'t>(text: &'t str, nodes: &mut Vec<Node>) -> &'t str {
+fn read_quoted<'t>(text: &'t str, nodes: &mut Vec<TemplateNode>) -> &'t str {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
         match c {
             '"' => return &text[at + 1..],
-            '\\' => nodes.push(Node::Character(chars.next().map_or('\\', |(_, escaped)| escaped))),
-            other => nodes.push(Node::Character(other)),
+            '\\' => nodes.push(TemplateNode::Character(chars.next().map_or('\\', |(_, escaped)| escaped))),
+            other => nodes.push(TemplateNode::Character(other)),
         }
     }
     ""
@@ -303,9 +310,9 @@ mod tests {
     fn the_longest_name_wins_and_quotes_protect() {
         let names = |template| {
             let nodes = parse(template).expect("it is a template");
-            let name = |node: &Node| match node {
-                Node::Field(place) => place.name.to_string(),
-                Node::Character(c) | Node::Separator(c) | Node::Space(c) => format!("'{c}'"),
+            let name = |node: &TemplateNode| match node {
+                TemplateNode::Field(place) => place.name.to_string(),
+                TemplateNode::Character(c) | TemplateNode::Separator(c) | TemplateNode::Space(c) => format!("'{c}'"),
             };
             nodes.iter().map(name).collect::<Vec<_>>().join(" ")
         };

@@ -7,7 +7,7 @@ use super::calendar::{
     iso_day_of_year, iso_week, julian, weekday,
 };
 use super::interval::{DAYS_A_MONTH, Interval, MONTHS_A_YEAR};
-use super::template::{DAYS, Field, Letters, MONTHS, Node, Ordinal, Place, ROMAN_MONTHS, SHORT};
+use super::template::{DAYS, Field, Letters, MONTHS, Ordinal, ROMAN_MONTHS, SHORT, TemplateNode, TemplatePlace};
 
 /// What is written, in fields.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +21,11 @@ struct Fields {
     second: i64,
     micros: i64,
     day_of_year: i64,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     Timestamp,
     /// A timestamp in the session's zone, UTC.
     Instant,
@@ -34,13 +34,13 @@ enum Kind {
 
 /// Whether a moment has a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zone {
+pub(crate) enum ShownZone {
     None,
     Utc,
 }
 
 /// Writes a moment, in microseconds since the epoch.
-pub(crate) fn write_moment(micros: i64, zone: Zone, nodes: &[Node], out: &mut String) {
+pub(crate) fn write_moment(micros: i64, zone: ShownZone, nodes: &[TemplateNode], out: &mut String) {
     let (days, time) = (micros.div_euclid(MICROS_A_DAY), micros.rem_euclid(MICROS_A_DAY));
     let Civil { year, month, day } = civil(days);
     let fields = Fields {
@@ -52,12 +52,12 @@ pub(crate) fn write_moment(micros: i64, zone: Zone, nodes: &[Node], out: &mut St
         second: time / MICROS_A_SECOND % 60,
         micros: time % MICROS_A_SECOND,
         day_of_year: day_of_year(days),
-        kind: if zone == Zone::None { Kind::Timestamp } else { Kind::Instant },
+        kind: if zone == ShownZone::None { FieldKind::Timestamp } else { FieldKind::Instant },
     };
     for node in nodes {
         match node {
-            Node::Field(place) => fields.write(place, out),
-            Node::Character(c) | Node::Separator(c) | Node::Space(c) => out.push(*c),
+            TemplateNode::Field(place) => fields.write(place, out),
+            TemplateNode::Character(c) | TemplateNode::Separator(c) | TemplateNode::Space(c) => out.push(*c),
         }
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn write_moment(micros: i64, zone: Zone, nodes: &[Node], out: &mut St
 ///
 /// # Errors
 /// A field that only a date has.
-pub(crate) fn write_interval(interval: Interval, nodes: &[Node], out: &mut String) -> Result<(), String> {
+pub(crate) fn write_interval(interval: Interval, nodes: &[TemplateNode], out: &mut String) -> Result<(), String> {
     let (months, days, time) = (i64::from(interval.months), i64::from(interval.days), interval.micros);
     let fields = Fields {
         year: months / MONTHS_A_YEAR,
@@ -77,18 +77,18 @@ pub(crate) fn write_interval(interval: Interval, nodes: &[Node], out: &mut Strin
         second: time / MICROS_A_SECOND % 60,
         micros: time % MICROS_A_SECOND,
         day_of_year: months * DAYS_A_MONTH + days,
-        kind: Kind::Interval,
+        kind: FieldKind::Interval,
     };
     for node in nodes {
         match node {
-            Node::Field(place) if is_of_dates(place.field) => {
+            TemplateNode::Field(place) if is_of_dates(place.field) => {
                 return Err(format!(
                     "invalid format specification for an interval value: \"{}\" is of dates only",
                     place.name
                 ));
             }
-            Node::Field(place) => fields.write(place, out),
-            Node::Character(c) | Node::Separator(c) | Node::Space(c) => out.push(*c),
+            TemplateNode::Field(place) => fields.write(place, out),
+            TemplateNode::Character(c) | TemplateNode::Separator(c) | TemplateNode::Space(c) => out.push(*c),
         }
     }
     Ok(())
@@ -113,7 +113,7 @@ fn is_of_dates(field: Field) -> bool {
 }
 
 impl Fields {
-    fn write(&self, place: &Place, out: &mut String) {
+    fn write(&self, place: &TemplatePlace, out: &mut String) {
         use Field as F;
         let start = out.len();
         match place.field {
@@ -129,7 +129,7 @@ impl Fields {
                     push_name(month, place, 4, out);
                 }
             }
-            F::Zone if self.kind == Kind::Instant => push_name("UTC", place, 0, out),
+            F::Zone if self.kind == FieldKind::Instant => push_name("UTC", place, 0, out),
             F::Zone => {}
             F::ZoneHour => return out.push_str("+00"),
             F::ZoneMinute => return out.push_str("00"),
@@ -155,7 +155,7 @@ impl Fields {
 
     /// The last digits of a year. The calendar's year says whether there is a place for a sign,
     /// also for the ISO year.
-    fn push_year(&self, year: i64, digits: u8, place: &Place, out: &mut String) {
+    fn push_year(&self, year: i64, digits: u8, place: &TemplatePlace, out: &mut String) {
         let value = self.shown_year(year) % 10i64.pow(u32::from(digits));
         let signed = digits > 1 && self.shown_year(self.year) < 0;
         let width = if place.is_bare { 0 } else { usize::from(digits) + usize::from(signed) };
@@ -205,12 +205,12 @@ impl Fields {
 
     /// Years before Christ are counted from 1, those of intervals from 0.
     fn shown_year(&self, year: i64) -> i64 {
-        if self.kind != Kind::Interval && year <= 0 { 1 - year } else { year }
+        if self.kind != FieldKind::Interval && year <= 0 { 1 - year } else { year }
     }
 
     fn century(&self) -> i64 {
         match (self.kind, self.year) {
-            (Kind::Interval, year) => year / 100,
+            (FieldKind::Interval, year) => year / 100,
             (_, year @ 1..) => (year - 1) / 100 + 1,
             (_, year) => year / 100 - 1,
         }
@@ -239,7 +239,7 @@ fn push(out: &mut String, value: std::fmt::Arguments<'_>) {
 }
 
 /// One of two words: `AD` or `BC`, `AM` or `PM`.
-fn push_era(is_second: bool, words: [&str; 2], points: bool, place: &Place, out: &mut String) {
+fn push_era(is_second: bool, words: [&str; 2], points: bool, place: &TemplatePlace, out: &mut String) {
     let word = words[usize::from(is_second)];
     let start = out.len();
     for letter in word.chars() {
@@ -254,7 +254,7 @@ fn push_era(is_second: bool, words: [&str; 2], points: bool, place: &Place, out:
 }
 
 /// A name, filled up with spaces behind it.
-fn push_name(name: &str, place: &Place, width: usize, out: &mut String) {
+fn push_name(name: &str, place: &TemplatePlace, width: usize, out: &mut String) {
     let is_bare = place.is_bare || (place.is_local && place.field != Field::RomanMonth);
     let width = if is_bare { 0 } else { width };
     match place.letters {
@@ -265,7 +265,7 @@ fn push_name(name: &str, place: &Place, width: usize, out: &mut String) {
 }
 
 /// `st`, `nd`, `rd` or `th` behind the number that began at `start`.
-fn push_ordinal(place: &Place, start: usize, out: &mut String) {
+fn push_ordinal(place: &TemplatePlace, start: usize, out: &mut String) {
     if place.ordinal == Ordinal::None || !out[start..].ends_with(|c: char| c.is_ascii_digit()) {
         return;
     }

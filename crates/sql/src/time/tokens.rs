@@ -5,7 +5,7 @@
 
 /// What a word looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// `12`, `1.5`, `.5`.
     Number,
     /// `2024-01-02`, `1-2`, `02-Jan-2024`, `America/New_York`.
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) text: String,
 }
 
@@ -107,7 +107,7 @@ fn is_keyword(word: &str) -> bool {
 
 /// The words of a text; `None` where a character begins none.
 pub(crate) fn words(text: &str) -> Option<Vec<Word>> {
-    let mut reader = Reader { rest: text };
+    let mut reader = TokenReader { rest: text };
     let mut words = Vec::new();
     while let Some(first) = reader.first() {
         if is_space(first) {
@@ -123,7 +123,7 @@ pub(crate) fn words(text: &str) -> Option<Vec<Word>> {
             '.' => {
                 reader.take(&mut text);
                 reader.take_while(&mut text, |c| c.is_ascii_digit());
-                Kind::Number
+                TokenKind::Number
             }
             c if c.is_ascii_alphabetic() => letters(&mut reader, &mut text),
             '+' | '-' => {
@@ -133,7 +133,7 @@ pub(crate) fn words(text: &str) -> Option<Vec<Word>> {
                     return None;
                 }
                 reader.take_while(&mut text, |c| c.is_ascii_digit() || ":.-".contains(c));
-                Kind::Signed
+                TokenKind::Signed
             }
             c if c.is_ascii_punctuation() => {
                 reader.skip();
@@ -146,32 +146,32 @@ pub(crate) fn words(text: &str) -> Option<Vec<Word>> {
     Some(words)
 }
 
-fn number(reader: &mut Reader<'_>, text: &mut String) -> Kind {
+fn number(reader: &mut TokenReader<'_>, text: &mut String) -> TokenKind {
     let is_digit = |c: char| c.is_ascii_digit();
     reader.take_while(text, is_digit);
     match reader.first() {
         Some(':') => {
             reader.take_while(text, |c| is_digit(c) || c == ':' || c == '.');
-            Kind::Time
+            TokenKind::Time
         }
         Some(mark @ ('-' | '/' | '.')) => {
             reader.take(text);
             if !reader.first().is_some_and(is_digit) {
                 reader.take_while(text, |c| c.is_ascii_alphanumeric() || c == mark);
-                return Kind::Date;
+                return TokenKind::Date;
             }
             reader.take_while(text, is_digit);
             if reader.first() == Some(mark) {
                 reader.take_while(text, |c| is_digit(c) || c == mark);
-                return Kind::Date;
+                return TokenKind::Date;
             }
-            if mark == '.' { Kind::Number } else { Kind::Date }
+            if mark == '.' { TokenKind::Number } else { TokenKind::Date }
         }
-        _ => Kind::Number,
+        _ => TokenKind::Number,
     }
 }
 
-fn letters(reader: &mut Reader<'_>, text: &mut String) -> Kind {
+fn letters(reader: &mut TokenReader<'_>, text: &mut String) -> TokenKind {
     reader.take_while(text, |c| c.is_ascii_alphabetic());
     let goes_on = match reader.first() {
         Some('-' | '/' | '.') => true,
@@ -179,10 +179,10 @@ fn letters(reader: &mut Reader<'_>, text: &mut String) -> Kind {
         _ => false,
     };
     if !goes_on {
-        return Kind::Text;
+        return TokenKind::Text;
     }
     reader.take_while(text, |c| c.is_ascii_alphanumeric() || "+-/_.:".contains(c));
-    Kind::Date
+    TokenKind::Date
 }
 
 /// Blanks of the C locale.
@@ -190,11 +190,11 @@ pub(crate) fn is_space(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
-struct Reader<'t> {
+struct TokenReader<'t> {
     rest: &'t str,
 }
 
-impl Reader<'_> {
+impl TokenReader<'_> {
     fn first(&self) -> Option<char> {
         self.rest.chars().next()
     }

@@ -19,7 +19,7 @@ use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::intervals::{IntervalOf, IntervalPart, Part};
+use crate::functions::intervals::{IntervalField, IntervalOf, IntervalPart};
 use crate::functions::table::DISCRETE;
 use crate::functions::user::UserAggregateFunction;
 use crate::resolve::type_names::canonical;
@@ -36,7 +36,7 @@ impl Translator {
         let grouping = usize::from(aggregate.group_expr.len() == 1 && is_sets(&aggregate.group_expr[0]));
         for (n, expr) in aggregate.aggr_expr.iter().enumerate() {
             let field = aggregate.schema.field(group.len() + grouping + n);
-            let call = Wanted::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?;
+            let call = WantedAggregate::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?;
             results.push(call.split(&mut calls)?);
         }
         let plan = match aggregate.group_expr.as_slice() {
@@ -81,7 +81,7 @@ fn put_together(plan: Arc<Plan>, n_keys: usize, results: &[ResultOf]) -> Result<
 
 /// An aggregate call over expressions of the input.
 #[derive(Clone)]
-pub(super) struct Wanted {
+pub(super) struct WantedAggregate {
     function: AggregateFunction,
     argument: Option<Expr>,
     /// Arguments behind the first one, of a user's aggregate.
@@ -92,7 +92,7 @@ pub(super) struct Wanted {
     output_type: DataType,
 }
 
-impl Wanted {
+impl WantedAggregate {
     /// Reads an aggregate expression; `resolve` writes its parts over the input's plan.
     pub(super) fn new(expr: &Expr, output_type: &DataType, resolve: &dyn Fn(&Expr) -> Result<Expr>) -> Result<Self> {
         let Expr::AggregateFunction(Call { func, params }) = unaliased(expr) else {
@@ -175,7 +175,7 @@ impl Wanted {
     }
 
     /// Adds the calls that it is computed by; sums of intervals are sums of their parts.
-    fn split(self, calls: &mut Vec<Wanted>) -> Result<ResultOf> {
+    fn split(self, calls: &mut Vec<WantedAggregate>) -> Result<ResultOf> {
         let first = calls.len();
         let (DataType::Interval(_), AggregateFunction::Sum | AggregateFunction::Avg, Some(interval)) =
             (&self.output_type, &self.function, &self.argument)
@@ -189,13 +189,13 @@ impl Wanted {
             return Err(SqlError::unsupported(format!("{name}(DISTINCT) of intervals"), hint));
         }
         let average = self.function == AggregateFunction::Avg;
-        let whole = |function: AggregateFunction, argument: Expr| Wanted {
+        let whole = |function: AggregateFunction, argument: Expr| WantedAggregate {
             function,
             argument: Some(argument),
             output_type: DataType::Int64,
             ..self.clone()
         };
-        for part in Part::ALL {
+        for part in IntervalField::ALL {
             let argument = IntervalPart::udf(part).call(vec![interval.clone()]);
             calls.push(whole(AggregateFunction::Sum, argument));
         }
@@ -350,9 +350,9 @@ fn function_name(function: &AggregateFunction) -> &str {
 }
 
 /// One row per group of `keys`; a global aggregate without keys.
-pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> Result<Arc<Plan>> {
+pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<WantedAggregate>) -> Result<Arc<Plan>> {
     let width = keys.len();
-    let parts = keys.iter().chain(calls.iter().flat_map(Wanted::parts));
+    let parts = keys.iter().chain(calls.iter().flat_map(WantedAggregate::parts));
     let columns = in_input_order(parts.cloned().collect(), &input.schema);
     let at = |expr: &Expr| {
         let found = columns.iter().position(|(e, _)| e == expr);
@@ -365,7 +365,7 @@ pub(super) fn grouped(input: Arc<Plan>, keys: Vec<Expr>, calls: Vec<Wanted>) -> 
             key_columns.push(*key);
         }
     }
-    let names: Vec<String> = calls.iter().map(Wanted::name).collect();
+    let names: Vec<String> = calls.iter().map(WantedAggregate::name).collect();
     let nullable: Vec<bool> = calls.iter().map(|call| !call.never_null()).collect();
     let calls = calls.into_iter().map(|call| call.into_call(&at)).collect::<Result<Vec<_>>>()?;
     let input = stage(input, vec![], columns)?;
@@ -434,7 +434,7 @@ fn grouping_sets(
     sets: &[Vec<Expr>],
     group: &[&Expr],
     keys: Vec<Expr>,
-    calls: Vec<Wanted>,
+    calls: Vec<WantedAggregate>,
     id_type: &DataType,
 ) -> Result<Arc<Plan>> {
     let key_types: Vec<DataType> =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::asof::{Asof, is_instant};
+use anabranch_plan::asof::{AsofJoin, is_instant};
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::{DataType, TimeUnit};
 
@@ -44,7 +44,7 @@ impl Translator {
             return Err(SqlError::new(ErrorKind::Type, message)
                 .with_hint("Match on timestamps, dates, times or whole numbers; cast others to one of these."));
         }
-        let asof = Asof {
+        let asof = AsofJoin {
             left_key,
             right_key,
             nulls: node.on.nulls,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_plan::{Node, Plan};
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction as Function};
 use arrow::datatypes::{DataType, TimeUnit};
@@ -14,7 +14,7 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::WindowFunction;
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits, binary_expr, cast};
 
-use super::aggregate::Wanted;
+use super::aggregate::WantedAggregate;
 use super::expr::resolve;
 use super::ranks::whole;
 use super::schema::{drafts, schema};
@@ -60,7 +60,7 @@ pub(super) fn over_frames(
     let mut output = drafts(&input.schema);
     let mut made = Vec::with_capacity(calls.len());
     for ([start, end], what, exclude) in wanted {
-        let frame = Frame { start: start.bound(&at)?, end: end.bound(&at)?, exclude };
+        let frame = WindowFrame { start: start.bound(&at)?, end: end.bound(&at)?, exclude };
         let (function, name, data_type, nullable) = what.made(&at, &input)?;
         output.push((name, data_type, nullable));
         made.push(WindowCall { function, frame });
@@ -76,7 +76,7 @@ pub(super) fn over_frames(
 
 /// What a call computes, with its expressions over the input's plan.
 enum Wants {
-    Aggregate(Box<Wanted>),
+    Aggregate(Box<WantedAggregate>),
     Value { of: Expr, place: Place },
     PercentRank,
     CumeDist,
@@ -137,7 +137,7 @@ impl Wants {
 
 /// An end of a frame: known, or a column that the key is compared with.
 enum End {
-    Known(Bound),
+    Known(FrameBound),
     Column(Expr),
 }
 
@@ -149,10 +149,10 @@ impl End {
         }
     }
 
-    fn bound(&self, at: &dyn Fn(&Expr) -> Result<usize>) -> Result<Bound> {
+    fn bound(&self, at: &dyn Fn(&Expr) -> Result<usize>) -> Result<FrameBound> {
         match self {
             End::Known(bound) => Ok(*bound),
-            End::Column(expr) => Ok(Bound::Key(at(expr)?)),
+            End::Column(expr) => Ok(FrameBound::Key(at(expr)?)),
         }
     }
 }
@@ -162,18 +162,18 @@ fn ends(call: &WindowFunction, key: Option<&Expr>) -> Result<[End; 2]> {
     let frame = &call.params.window_frame;
     let end = |bound: &WindowFrameBound| {
         let (offset, sign) = match bound {
-            WindowFrameBound::Preceding(offset) if offset.is_null() => return Ok(End::Known(Bound::First)),
-            WindowFrameBound::Following(offset) if offset.is_null() => return Ok(End::Known(Bound::Last)),
+            WindowFrameBound::Preceding(offset) if offset.is_null() => return Ok(End::Known(FrameBound::First)),
+            WindowFrameBound::Following(offset) if offset.is_null() => return Ok(End::Known(FrameBound::Last)),
             WindowFrameBound::CurrentRow if frame.units == WindowFrameUnits::Rows => {
-                return Ok(End::Known(Bound::Rows(0)));
+                return Ok(End::Known(FrameBound::Rows(0)));
             }
-            WindowFrameBound::CurrentRow => return Ok(End::Known(Bound::Peers(0))),
+            WindowFrameBound::CurrentRow => return Ok(End::Known(FrameBound::Peers(0))),
             WindowFrameBound::Preceding(offset) => (offset, -1),
             WindowFrameBound::Following(offset) => (offset, 1),
         };
         Ok(match (frame.units, key) {
-            (WindowFrameUnits::Rows, _) => End::Known(Bound::Rows(sign * count(call, offset)?)),
-            (WindowFrameUnits::Groups, _) => End::Known(Bound::Peers(sign * count(call, offset)?)),
+            (WindowFrameUnits::Rows, _) => End::Known(FrameBound::Rows(sign * count(call, offset)?)),
+            (WindowFrameUnits::Groups, _) => End::Known(FrameBound::Peers(sign * count(call, offset)?)),
             (WindowFrameUnits::Range, None) => {
                 return Err(SqlError::internal("a RANGE frame with an offset has no order"));
             }

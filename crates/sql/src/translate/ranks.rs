@@ -22,7 +22,7 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
 use datafusion_expr::{Expr, WindowFrameBound, cast, lit, when};
 
-use super::aggregate::{Wanted, grouped};
+use super::aggregate::{WantedAggregate, grouped};
 use super::distinct;
 use super::expr::{column, resolve};
 use super::join::{Draw, joined};
@@ -57,10 +57,10 @@ fn starts_at_the_first(call: &WindowFunction) -> bool {
 }
 
 /// An aggregate over columns of a plan.
-fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<Wanted> {
+fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<WantedAggregate> {
     let params =
         AggregateFunctionParams { args, distinct: false, filter: None, order_by: vec![], null_treatment: None };
-    Wanted::of(name, &params, output, &|e| Ok(e.clone()))
+    WantedAggregate::of(name, &params, output, &|e| Ok(e.clone()))
 }
 
 /// The first `width` columns of the left side, then one column of the right.

@@ -16,7 +16,7 @@ use super::expr::{column, resolve, substitute};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::passes::plan::recognize::{Cell as CellDraft, RecognizeNode};
+use crate::passes::plan::recognize::{RecognizeCell as CellDraft, RecognizeNode};
 use crate::resolve::type_names::sql_name;
 
 impl Translator {

@@ -16,7 +16,7 @@ use datafusion_expr::logical_plan::Window;
 use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
 use super::Translator;
-use super::aggregate::{Wanted, grouped};
+use super::aggregate::{WantedAggregate, grouped};
 use super::exclude::excluded;
 use super::expr::{column, resolve};
 use super::frames::over_frames;
@@ -159,7 +159,7 @@ pub(super) fn aggregate_of(
     call: &WindowFunction,
     output: &DataType,
     resolve: &dyn Fn(&Expr) -> Result<Expr>,
-) -> Result<Wanted> {
+) -> Result<WantedAggregate> {
     let params = &call.params;
     if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun
         && UserAggregateFunction::function_of(function).is_some()
@@ -176,7 +176,7 @@ pub(super) fn aggregate_of(
         order_by: vec![],
         null_treatment: params.null_treatment,
     };
-    Wanted::of(call.fun.name(), &aggregate, output, resolve)
+    WantedAggregate::of(call.fun.name(), &aggregate, output, resolve)
 }
 
 /// Whether the call is an aggregate of all rows of the partition, to which their order is nothing.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_sql::statement::{CreateTable, Lifetime, Rules, Statement};
+use anabranch_sql::statement::{CreateTable, LifetimeClause, Rules, Statement};
 use anabranch_sql::{Catalog, Planner, SqlError, parse};
 use arrow::datatypes::Field;
 
@@ -71,7 +71,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                         is_append_only: false,
                         options: vec![],
                         rules: Rules::default(),
-                        lifetime: Lifetime::Lasting,
+                        lifetime: LifetimeClause::Lasting,
                     }));
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip, Variable};
+use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Recognize, RowPattern, Skip, Variable};
 use anabranch_plan::{Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_common::Column;
@@ -50,16 +50,16 @@ impl Plans<'_> {
     }
 }
 
-fn pattern(rng: &mut Rng, depth: usize) -> Pattern {
+fn pattern(rng: &mut Rng, depth: usize) -> RowPattern {
     let kind = if depth == 0 { 0 } else { rng.below(6) };
     match kind {
-        0 | 1 => Pattern::Variable(rng.below(VARIABLES.len())),
-        2 | 3 => Pattern::Sequence((0..rng.between(1, 3)).map(|_| pattern(rng, depth - 1)).collect()),
-        4 => Pattern::Alternatives((0..rng.between(1, 3)).map(|_| pattern(rng, depth - 1)).collect()),
+        0 | 1 => RowPattern::Variable(rng.below(VARIABLES.len())),
+        2 | 3 => RowPattern::Sequence((0..rng.between(1, 3)).map(|_| pattern(rng, depth - 1)).collect()),
+        4 => RowPattern::Alternatives((0..rng.between(1, 3)).map(|_| pattern(rng, depth - 1)).collect()),
         _ => {
             let min = rng.below(3);
             let max = rng.chance(50).then(|| min + rng.below(3)).filter(|max| *max > 0);
-            Pattern::Repeat { part: Box::new(pattern(rng, depth - 1)), min, max, is_reluctant: rng.chance(30) }
+            RowPattern::Repeat { part: Box::new(pattern(rng, depth - 1)), min, max, is_reluctant: rng.chance(30) }
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use anabranch_batch::numeric;
-use anabranch_plan::asof::{Asof, Strategy, is_instant};
+use anabranch_plan::asof::{AsofJoin, Strategy, is_instant};
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, SetOperation, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
@@ -159,7 +159,7 @@ impl<'a> Plans<'a> {
         key.retain(|&(l, r)| l != left_time && r != right_time);
         key.truncate(rng.below(3));
         let (left_key, right_key) = key.into_iter().unzip();
-        let asof = Asof {
+        let asof = AsofJoin {
             left_key,
             right_key,
             nulls: if rng.chance(20) { Nulls::Equal } else { Nulls::Differ },

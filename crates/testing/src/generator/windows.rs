@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_plan::{AggregateFunction, Plan, SortKey};
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction};
 use arrow::datatypes::DataType;
@@ -78,20 +78,20 @@ impl Plans<'_> {
     }
 }
 
-fn frame(rng: &mut Rng, keys: Option<(usize, usize)>) -> Frame {
+fn frame(rng: &mut Rng, keys: Option<(usize, usize)>) -> WindowFrame {
     let bound = |rng: &mut Rng| match rng.below(4) {
-        0 => Bound::Rows(rng.between(-3, 3)),
-        1 => Bound::Peers(rng.between(-2, 2)),
-        _ => Bound::Peers(0),
+        0 => FrameBound::Rows(rng.between(-3, 3)),
+        1 => FrameBound::Peers(rng.between(-2, 2)),
+        _ => FrameBound::Peers(0),
     };
     let start = match keys {
-        _ if rng.chance(40) => Bound::First,
-        Some((start, _)) if rng.chance(60) => Bound::Key(start),
+        _ if rng.chance(40) => FrameBound::First,
+        Some((start, _)) if rng.chance(60) => FrameBound::Key(start),
         _ => bound(rng),
     };
     let end = match keys {
-        _ if rng.chance(20) => Bound::Last,
-        Some((_, end)) if rng.chance(60) => Bound::Key(end),
+        _ if rng.chance(20) => FrameBound::Last,
+        Some((_, end)) if rng.chance(60) => FrameBound::Key(end),
         _ => bound(rng),
     };
     let exclude = match rng.below(6) {
@@ -100,5 +100,5 @@ fn frame(rng: &mut Rng, keys: Option<(usize, usize)>) -> Frame {
         2 => Exclude::Ties,
         _ => Exclude::Nothing,
     };
-    Frame { start, end, exclude }
+    WindowFrame { start, end, exclude }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anabranch_batch::Batch;
 use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Peek, Read};
-use anabranch_engine::dataflows::{Dataflows, Wanted};
+use anabranch_engine::dataflows::{Dataflows, WantedDataflow};
 use anabranch_engine::{Interrupt, Sharing};
 use anabranch_flow::account::memory::Holder;
 use anabranch_flow::sink::Bounds;
@@ -139,7 +139,7 @@ impl<'a> Program<'a> {
             promises: Promises::default(),
         };
         let reads = BTreeMap::from([(relation.name.clone(), read.clone())]);
-        let wanted = Wanted {
+        let wanted = WantedDataflow {
             name: &relation.name,
             plan: &plan,
             keys: &keys,
@@ -185,7 +185,7 @@ impl<'a> Program<'a> {
         }
         let (holder, client) = (Holder::Standing, None);
         let wanted =
-            Wanted { name: "a plan", plan, keys: &keys, egress, reads: &reads, as_of, sharing, holder, client };
+            WantedDataflow { name: "a plan", plan, keys: &keys, egress, reads: &reads, as_of, sharing, holder, client };
         let (dataflow, arrangements) = self.dataflows.install(&mut self.cluster, &wanted).expect("the plan is valid");
         let sink = match arrangements.first() {
             Some(arrangement) => Sink::Arrangement(*arrangement),

@@ -1,6 +1,6 @@
 //! As-of joins: each left row compares itself with all right rows.
 
-use anabranch_plan::asof::{Asof, Strategy};
+use anabranch_plan::asof::{AsofJoin, Strategy};
 use anabranch_plan::{Nulls, Plan};
 use datafusion_common::ScalarValue;
 
@@ -9,7 +9,7 @@ use super::join::null_row;
 use crate::row::{Contents, Row};
 
 /// The answer of an as-of join over its inputs' answers.
-pub fn asof(asof: &Asof, right_plan: &Plan, left: Answer, right: Answer) -> Answer {
+pub fn asof(asof: &AsofJoin, right_plan: &Plan, left: Answer, right: Answer) -> Answer {
     let mut answer = Answer { rows: Contents::new(), errors: left.errors };
     answer.fail_all(right.errors);
     for (row, count) in left.rows.iter() {
@@ -24,7 +24,7 @@ pub fn asof(asof: &Asof, right_plan: &Plan, left: Answer, right: Answer) -> Answ
 
 /// The right row that a left row is joined with. Contents are in order of their columns, so the
 /// first of several is the one.
-fn nearest<'a>(asof: &Asof, left: &Row, right: &'a Contents) -> Option<&'a Row> {
+fn nearest<'a>(asof: &AsofJoin, left: &Row, right: &'a Contents) -> Option<&'a Row> {
     let key = left.project(&asof.left_key);
     let at = instant(left.value(asof.left_time))?;
     let candidates = right.iter().filter_map(|(row, _)| Some((row, instant(row.value(asof.right_time))?)));

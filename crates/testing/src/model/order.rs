@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use anabranch_batch::frame::{Bound, Exclude};
+use anabranch_batch::frame::{Exclude, FrameBound};
 use anabranch_plan::{AggregateCall, Place, Plan, SortKey, TopK, Window, WindowCall, WindowFunction};
 use datafusion_common::ScalarValue;
 
@@ -137,13 +137,13 @@ impl Partition<'_> {
     }
 
     /// Where a row lies, seen from a bound of another row.
-    fn against(&self, other: usize, bound: Bound, row: usize) -> Ordering {
+    fn against(&self, other: usize, bound: FrameBound, row: usize) -> Ordering {
         match bound {
-            Bound::First => Ordering::Greater,
-            Bound::Last => Ordering::Less,
-            Bound::Rows(rows) => (other as i64).cmp(&(row as i64 + rows)),
-            Bound::Peers(groups) => self.group(other).cmp(&(self.group(row) + groups)),
-            Bound::Key(column) => {
+            FrameBound::First => Ordering::Greater,
+            FrameBound::Last => Ordering::Less,
+            FrameBound::Rows(rows) => (other as i64).cmp(&(row as i64 + rows)),
+            FrameBound::Peers(groups) => self.group(other).cmp(&(self.group(row) + groups)),
+            FrameBound::Key(column) => {
                 let key = SortKey { column: 0, ..self.window.order[0] };
                 let value = self.rows[other].project(&[self.window.order[0].column]);
                 compare_by(&[key], &value, &self.rows[row].project(&[column]))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Pattern, Recognize, Skip};
+use anabranch_plan::recognize::{At, Cell, CellValue, End, Fold, Recognize, RowPattern, Skip};
 use datafusion_common::ScalarValue;
 
 use super::answer::Answer;
@@ -73,14 +73,14 @@ impl<'a> Partition<'a> {
     /// far.
     fn read(
         &self,
-        pattern: &Pattern,
+        pattern: &RowPattern,
         start: usize,
         number: i64,
         labels: &mut Vec<usize>,
         rest: Rest<'_>,
     ) -> Result<bool, String> {
         match pattern {
-            Pattern::Variable(variable) => {
+            RowPattern::Variable(variable) => {
                 let row = start + labels.len();
                 if row >= self.rows.len() || !self.is_within(start, row) {
                     return Ok(false);
@@ -92,16 +92,16 @@ impl<'a> Partition<'a> {
                 labels.pop();
                 Ok(false)
             }
-            Pattern::Sequence(parts) => match parts.split_first() {
+            RowPattern::Sequence(parts) => match parts.split_first() {
                 None => rest(labels),
                 Some((first, others)) => {
-                    let others = Pattern::Sequence(others.to_vec());
+                    let others = RowPattern::Sequence(others.to_vec());
                     self.read(first, start, number, labels, &mut |labels| {
                         self.read(&others, start, number, labels, &mut *rest)
                     })
                 }
             },
-            Pattern::Alternatives(parts) => {
+            RowPattern::Alternatives(parts) => {
                 for part in parts {
                     if self.read(part, start, number, labels, &mut *rest)? {
                         return Ok(true);
@@ -109,13 +109,13 @@ impl<'a> Partition<'a> {
                 }
                 Ok(false)
             }
-            Pattern::Repeat { part, min, max, is_reluctant } => {
+            RowPattern::Repeat { part, min, max, is_reluctant } => {
                 let may_stop = *min == 0;
                 if may_stop && *is_reluctant && rest(labels)? {
                     return Ok(true);
                 }
                 if *max != Some(0) {
-                    let again = Pattern::Repeat {
+                    let again = RowPattern::Repeat {
                         part: part.clone(),
                         min: min.saturating_sub(1),
                         max: max.map(|max| max - 1),

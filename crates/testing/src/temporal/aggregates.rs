@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::frame::{Invertible, Rows, UserAggregate};
+use anabranch_engine::frame::{GroupRows, Invertible, UserAggregate};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
@@ -37,7 +37,7 @@ impl UserAggregate for UserSum {
         Total::default()
     }
 
-    fn accumulate(&self, states: &mut [Total], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Total], rows: &GroupRows<'_>) -> Result<(), String> {
         add(states, rows, 1);
         Ok(())
     }
@@ -54,7 +54,7 @@ impl UserAggregate for UserSum {
 }
 
 impl Invertible for UserSum {
-    fn deaccumulate(&self, states: &mut [Total], rows: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(&self, states: &mut [Total], rows: &GroupRows<'_>) -> Result<(), String> {
         add(states, rows, -1);
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Invertible for UserSum {
     }
 }
 
-fn add(states: &mut [Total], rows: &Rows<'_>, sign: i64) {
+fn add(states: &mut [Total], rows: &GroupRows<'_>, sign: i64) {
     let column: &Int64Array = rows.column(0).as_primitive::<Int64Type>();
     let values = column.values();
     if column.null_count() == 0 {
@@ -105,7 +105,7 @@ impl UserAggregate for Latest {
         None
     }
 
-    fn accumulate(&self, states: &mut [Self::State], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Self::State], rows: &GroupRows<'_>) -> Result<(), String> {
         let values = rows.column(0).as_primitive::<Int64Type>();
         let starts = rows.starts();
         for (state, row) in rows.iter().filter(|(_, row)| values.is_valid(*row)) {
@@ -156,7 +156,7 @@ impl UserAggregate for Faulty {
         0
     }
 
-    fn accumulate(&self, states: &mut [i64], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [i64], rows: &GroupRows<'_>) -> Result<(), String> {
         rows.iter().for_each(|(state, _)| states[state] += 1);
         match self.0 {
             Fault::Accumulate if !rows.is_empty() => Err("no row is good enough".into()),
@@ -175,7 +175,7 @@ impl UserAggregate for Faulty {
 }
 
 impl Invertible for Faulty {
-    fn deaccumulate(&self, states: &mut [i64], rows: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(&self, states: &mut [i64], rows: &GroupRows<'_>) -> Result<(), String> {
         rows.iter().for_each(|(state, _)| states[state] -= 1);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, Lifetime, Run, col};
+use anabranch_engine::frame::{Disorder, Event, Events, Expr, FOREVER, FrameRun, ResultLifetime, col};
 use anabranch_engine::{Options, Session};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -57,7 +57,7 @@ fn operator(json: &Value) -> &str {
 }
 
 /// Pushes a case's rows, in order of arrival, to the end.
-fn feed(run: &mut Run<'_>, inputs: &BTreeMap<String, Input>, partitioned: bool) -> Result<(), String> {
+fn feed(run: &mut FrameRun<'_>, inputs: &BTreeMap<String, Input>, partitioned: bool) -> Result<(), String> {
     for name in inputs.keys() {
         run.record_arrivals(name).map_err(say)?;
     }
@@ -239,7 +239,7 @@ struct Interval {
 }
 
 impl Interval {
-    fn of(lifetime: &Lifetime, val: &Shape<Expr>, names: &[&str], partitioned: bool) -> Result<Interval, String> {
+    fn of(lifetime: &ResultLifetime, val: &Shape<Expr>, names: &[&str], partitioned: bool) -> Result<Interval, String> {
         let value = |name: &str| {
             let at = names.iter().position(|other| *other == name);
             at.map(|at| lifetime.row[at].clone()).ok_or_else(|| format!("the result has no column {name}"))

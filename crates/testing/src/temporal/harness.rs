@@ -22,7 +22,7 @@
 //! once one at a time as said, once all those between two advances together with a worker beside,
 //! and the two must agree. The inputs end after the last step.
 
-use anabranch_engine::frame::{Event, Frame, Run};
+use anabranch_engine::frame::{Event, Frame, FrameRun};
 use anabranch_engine::{Error, Options, Session};
 use datafusion_common::ScalarValue;
 
@@ -62,7 +62,11 @@ pub fn changelog(frame: &Frame, feed: impl IntoIterator<Item = Feed>) -> Result<
     Ok(one_by_one)
 }
 
-fn fed(frame: &Frame, workers: usize, feed: impl FnOnce(&mut Run) -> Result<(), Error>) -> Result<Vec<String>, Error> {
+fn fed(
+    frame: &Frame,
+    workers: usize,
+    feed: impl FnOnce(&mut FrameRun) -> Result<(), Error>,
+) -> Result<Vec<String>, Error> {
     let mut session = Session::new(Options { workers, ..Options::default() })?;
     let mut run = session.start(frame)?;
     feed(&mut run)?;
@@ -83,7 +87,7 @@ fn fed(frame: &Frame, workers: usize, feed: impl FnOnce(&mut Run) -> Result<(), 
 }
 
 /// Neighbouring steps: one advance, or rows, which are pushed input by input.
-fn apply(run: &mut Run, steps: &[Feed]) -> Result<(), Error> {
+fn apply(run: &mut FrameRun, steps: &[Feed]) -> Result<(), Error> {
     if let [Feed::Advance(input, time)] = steps {
         return run.advance(input, *time);
     }

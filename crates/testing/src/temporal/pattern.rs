@@ -1,6 +1,6 @@
 //! Patterns of cases.
 
-use anabranch_engine::frame::{Expr, Pattern, col, lit, reg};
+use anabranch_engine::frame::{EventPattern, Expr, col, lit, reg};
 use datafusion_common::ScalarValue;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn set_values(pattern: &Value) -> Vec<&Value> {
     }
 }
 
-fn part(json: &Value, words: &Words) -> Result<Pattern, String> {
+fn part(json: &Value, words: &Words) -> Result<EventPattern, String> {
     let parts = json.as_array().ok_or_else(|| format!("no pattern: {json}"))?;
     let (head, args) = parts.split_first().ok_or("an empty pattern")?;
     let inner = || part(args.first().ok_or("a part is missing")?, words);
@@ -77,17 +77,17 @@ fn part(json: &Value, words: &Words) -> Result<Pattern, String> {
     let condition = || scalar(args.first().ok_or("a condition is missing")?, words);
     Ok(match head.as_str() {
         Some("ev") => {
-            let event = Pattern::event(condition()?);
+            let event = EventPattern::event(condition()?);
             match args.get(1) {
                 None => event,
                 Some(value) => set(event, &expression(value, words)?),
             }
         }
-        Some("any_of") => Pattern::any_of(condition()?),
-        Some("all_of") => Pattern::all_of(condition()?),
-        Some("none_of") => Pattern::none_of(condition()?),
-        Some("seq") => Pattern::sequence(all()?),
-        Some("or") => Pattern::any_part(all()?),
+        Some("any_of") => EventPattern::any_of(condition()?),
+        Some("all_of") => EventPattern::all_of(condition()?),
+        Some("none_of") => EventPattern::none_of(condition()?),
+        Some("seq") => EventPattern::sequence(all()?),
+        Some("or") => EventPattern::any_part(all()?),
         Some("star") => inner()?.star(),
         Some("plus") => inner()?.plus(),
         Some("opt") => inner()?.optional(),
@@ -95,6 +95,6 @@ fn part(json: &Value, words: &Words) -> Result<Pattern, String> {
     })
 }
 
-fn set(event: Pattern, value: &Shape<Expr>) -> Pattern {
+fn set(event: EventPattern, value: &Shape<Expr>) -> EventPattern {
     value.leaves().into_iter().fold(event, |event, (name, expr)| event.set(&name, expr.clone()))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{self, Aggregate, Expr, FOREVER, Frame, How, col};
+use anabranch_engine::frame::{self, Expr, FOREVER, Frame, FrameAggregate, How, col};
 use datafusion_common::ScalarValue;
 use datafusion_functions_nested::expr_fn::make_array;
 use serde_json::Value;
@@ -266,7 +266,7 @@ fn form_of(call: &Value) -> Result<Shape<()>, String> {
     })
 }
 
-fn aggregate_of(call: &Value, words: &Words) -> Result<Aggregate, String> {
+fn aggregate_of(call: &Value, words: &Words) -> Result<FrameAggregate, String> {
     let name = text(call, "agg")?;
     // (What rows are counted by is of no account.)
     let mut of = if name == "count" { frame::lit(0) } else { scalar(&call["of"], words)? };

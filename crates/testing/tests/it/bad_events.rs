@@ -1,7 +1,9 @@
 //! What is wrong about queries over events, and about rows: a clear error that names the thing, and
 //! a session that lives.
 
-use anabranch_engine::frame::{Asof, Disorder, Event, Events, FOREVER, Frame, How, Pattern, col, count_rows, lit, sum};
+use anabranch_engine::frame::{
+    AsofOptions, Disorder, Event, EventPattern, Events, FOREVER, Frame, How, col, count_rows, lit, sum,
+};
 use anabranch_engine::{Options, Session};
 use anabranch_testing::temporal::laws::input;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -50,11 +52,11 @@ fn durations_that_are_not_positive_are_refused() {
             left().session(ticks, None),
             left().session(5, Some(ticks)),
             left().chop(ticks, 0),
-            left().detect(&Pattern::event(lit(true)).within(ticks)),
+            left().detect(&EventPattern::event(lit(true)).within(ticks)),
         ];
         frames.iter().for_each(|frame| says(frame, &[&number, "positive"]));
     }
-    says(&left().join_asof(&input("right"), [], [], Asof::nearest().tolerance(-1)), &["tolerance", "-1"]);
+    says(&left().join_asof(&input("right"), [], [], AsofOptions::nearest().tolerance(-1)), &["tolerance", "-1"]);
     let events = || Events::input("in", Schema::new(vec![Field::new("x", DataType::Int64, true)]));
     says(&events().constant_duration(-1).frame(), &["duration", "\"in\"", "-1"]);
     says(&events().constant_hop(0).frame(), &["hop", "\"in\"", "0"]);
@@ -73,22 +75,25 @@ fn unknown_columns_are_named_with_the_nearest() {
         left.session(5, None).group_apply([col("xx")], |group| group),
         left.join(&right, [col("xx")], [col("x")], How::Inner),
         left.join(&right, [col("x")], [col("xx")], How::Left),
-        left.join_asof(&right, [col("xx")], [col("x")], Asof::forward()),
+        left.join_asof(&right, [col("xx")], [col("x")], AsofOptions::forward()),
         left.where_not_exists(&right, [col("xx")], [col("x")]),
         left.clip_by(&right, [col("x")], [col("xx")]),
         left.explode("xx"),
-        left.detect(&Pattern::event(col("xx").gt(lit(0))).within(5)),
+        left.detect(&EventPattern::event(col("xx").gt(lit(0))).within(5)),
     ];
     frames.iter().for_each(|frame| says(frame, &["\"xx\""]));
     let named = Events::input("in", Schema::new(vec![Field::new("delay", DataType::Int64, true)])).frame();
     says(&named.filter(col("dealy").gt(lit(0))), &["\"dealy\"", "\"delay\""]);
     says(&left.join(&other, [col("x")], [col("name")], How::Inner), &["Int64", "Utf8View", "Cast"]);
-    says(&left.join_asof(&other, [col("x"), col("k")], [col("name")], Asof::backward()), &["2 and 1 keys"]);
+    says(&left.join_asof(&other, [col("x"), col("k")], [col("name")], AsofOptions::backward()), &["2 and 1 keys"]);
 }
 
 #[test]
 fn a_pattern_that_may_never_finish_is_refused() {
-    let endless = Pattern::sequence([Pattern::event(col("x").gt(lit(0))).plus(), Pattern::event(col("x").lt(lit(0)))]);
+    let endless = EventPattern::sequence([
+        EventPattern::event(col("x").gt(lit(0))).plus(),
+        EventPattern::event(col("x").lt(lit(0))),
+    ]);
     says(&input("left").detect(&endless), &["no duration", ".within(ticks)"]);
     says(
         &input("left").alter_duration(FOREVER).detect(&endless),

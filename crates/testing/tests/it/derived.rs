@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_engine::frame::{
-    Asof, Event, Events, FOREVER, Frame, How, Item, Strategy, col, count_rows, lit, max, min, start,
+    AsofOptions, Event, Events, FOREVER, Frame, How, Item, Strategy, col, count_rows, lit, max, min, start,
 };
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
@@ -95,7 +95,7 @@ fn grown(rng: &mut Rng, frame: &Frame, other: &Frame) -> Frame {
         }
         20 => {
             let strategy = *rng.pick(&[Strategy::Backward, Strategy::Forward, Strategy::Nearest]);
-            let asof = Asof::strategy(strategy).tolerance(rng.between(0, 20));
+            let asof = AsofOptions::strategy(strategy).tolerance(rng.between(0, 20));
             let asof = if rng.chance(50) { asof.left() } else { asof };
             frame.join_asof(other, by(), by(), asof).select(as_x(rng.pick::<&str>(&["x", "x_right"])))
         }

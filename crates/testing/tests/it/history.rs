@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::connector::{Poll, ReadProgress, SourceReader};
 use anabranch_engine::frame::{
-    Disorder, Event, Events, Frame, How, IntoEvents, Pace, Play, Turn, col, count_rows, lit, sum,
+    Disorder, Event, Events, Frame, How, IntoEvents, Pace, Play, PlayTurn, col, count_rows, lit, sum,
 };
 use anabranch_engine::{Error, ManualClock, Options, Session};
 use anabranch_file::FileConnector;
@@ -62,7 +62,7 @@ fn reader(rows: &[(i64, i64, i64)], step: usize) -> Box<dyn SourceReader> {
     Box::new(Rows { rows: table(rows), at: 0, step })
 }
 
-fn sorted(lifetimes: Vec<anabranch_engine::frame::Lifetime>) -> Vec<String> {
+fn sorted(lifetimes: Vec<anabranch_engine::frame::ResultLifetime>) -> Vec<String> {
     let mut lines: Vec<String> = lifetimes.iter().map(ToString::to_string).collect();
     lines.sort();
     lines
@@ -103,12 +103,12 @@ fn history_a_replay_and_live_input_have_equal_results() {
             let mut waited = Duration::ZERO;
             loop {
                 match run.play(&mut play).expect("history plays") {
-                    Turn::Worked => {}
-                    Turn::Later(wait) => {
+                    PlayTurn::Worked => {}
+                    PlayTurn::Later(wait) => {
                         waited += wait.max(Duration::from_micros(1));
                         clock.set(i64::try_from(waited.as_micros()).expect("short"));
                     }
-                    Turn::Over => break,
+                    PlayTurn::Over => break,
                 }
                 out.extend(run.lifetimes().expect("no row is in error"));
             }

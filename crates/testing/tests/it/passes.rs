@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use anabranch_plan::explain::explain;
-use anabranch_sql::passes::{Described, Loss, TABLES, described};
+use anabranch_sql::passes::{Loss, PassEntry, TABLES, described};
 use anabranch_sql::statement::{ObjectKind, Statement};
 use anabranch_sql::{Catalog, Planned, Planner, Relation, parse, planned_columns};
 use anabranch_testing::model::{Inputs, evaluate};
@@ -84,7 +84,7 @@ impl Tables {
     }
 
     /// What is wrong with an entry; nothing if its example fails without it as the entry says.
-    fn problem(&self, pass: &Described) -> Option<String> {
+    fn problem(&self, pass: &PassEntry) -> Option<String> {
         let answer = |without| self.plan(pass.example, without).and_then(|planned| self.answer(&planned));
         let (with, without) = (answer(None), answer(Some(pass.name)));
         let is_shown = match pass.without {
@@ -111,7 +111,7 @@ impl Tables {
         })
     }
 
-    fn explained(&self, pass: &Described, without: Option<&'static str>) -> Option<String> {
+    fn explained(&self, pass: &PassEntry, without: Option<&'static str>) -> Option<String> {
         self.plan(pass.example, without).ok().map(|planned| explain(&planned.plan, &|_| None))
     }
 }

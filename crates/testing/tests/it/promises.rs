@@ -92,7 +92,7 @@ fn sorted_events(rng: &mut Rng, duration: Option<i64>) -> Batch {
 
 fn apply(verb: &Verb, batch: Batch, out: &mut Output) {
     match verb {
-        Verb::Bounds { .. } => bounds::apply(batch, lifetime::Ends::Dropped, out),
+        Verb::Bounds { .. } => bounds::apply(batch, lifetime::LifetimeEnds::Dropped, out),
         Verb::Shift { ticks } => shift::apply(batch, *ticks, out),
         Verb::Duration { ticks } => duration::apply(batch, *ticks, out),
         Verb::Hopping(Windows { size, period, offset }) => {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anabranch_engine::frame::{
-    Asof, Event, FOREVER, Frame, How, Strategy, avg, col, count_rows, end, lit, max, min, start, sum,
+    AsofOptions, Event, FOREVER, Frame, How, Strategy, avg, col, count_rows, end, lit, max, min, start, sum,
 };
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
@@ -377,7 +377,7 @@ fn frames_join_as_of() {
             law_of_two(&format!("as-of join {strategy:?}, left {is_left}"), |rng| {
                 let is_strict = rng.chance(40);
                 let tolerance = rng.chance(60).then(|| rng.between(0, 10));
-                let mut asof = Asof::strategy(strategy);
+                let mut asof = AsofOptions::strategy(strategy);
                 asof = if is_strict { asof.strictly() } else { asof };
                 asof = tolerance.map_or(asof, |ticks| asof.tolerance(ticks));
                 asof = if is_left { asof.left() } else { asof };

@@ -139,7 +139,7 @@ impl Harness {
         self.clock.set(next.max(self.session.time()));
         if rng.chance(50) {
             // (A quiet session ticks by itself.)
-            while matches!(self.session.step(), Ok(anabranch_engine::Step::Working)) {}
+            while matches!(self.session.step(), Ok(anabranch_engine::StepStatus::Working)) {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Aggregates of users': equal to built-in ones, and what becomes of those that fail.
 
 use anabranch_engine::frame::{
-    Aggregate, Event, Expr, Frame, col, custom, custom_invertible, lit, product, single, start, sum, sum_squares,
+    Event, Expr, Frame, FrameAggregate, col, custom, custom_invertible, lit, product, single, start, sum, sum_squares,
 };
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
@@ -36,7 +36,7 @@ fn windowed(rng: &mut Rng) -> (Frame, Change) {
     }
 }
 
-fn law(name: &str, calls: impl Fn() -> Vec<Aggregate>, of: fn(&[&Life]) -> String) {
+fn law(name: &str, calls: impl Fn() -> Vec<FrameAggregate>, of: fn(&[&Life]) -> String) {
     cases(name, 60, |rng| {
         let (frame, change) = windowed(rng);
         let by_key = rng.chance(70);
@@ -155,7 +155,7 @@ fn a_users_aggregate_that_fails_is_an_error_of_its_rows_and_the_session_lives() 
 
 #[test]
 fn a_users_aggregate_is_refused_where_it_has_no_meaning() {
-    let refused = |aggregate: Aggregate| {
+    let refused = |aggregate: FrameAggregate| {
         let frame = input("in").agg([aggregate]);
         let mut session = Session::new(Options::default()).expect("a session starts");
         session.start(&frame).map(|_| ()).expect_err("it is refused").message

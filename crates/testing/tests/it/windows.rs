@@ -1,7 +1,8 @@
 //! Windows: their bounds as columns, and when they emit.
 
 use anabranch_engine::frame::{
-    Closed, Disorder, Emit, Event, Events, FOREVER, Frame, Pattern, col, count_rows, lit, sum, window_end, window_start,
+    Closed, Disorder, EmitWhen, Event, EventPattern, Events, FOREVER, Frame, col, count_rows, lit, sum, window_end,
+    window_start,
 };
 use anabranch_engine::{Options, Session};
 use anabranch_testing::rng::{Rng, cases};
@@ -77,7 +78,8 @@ fn some_windows(rng: &mut Rng) -> (Frame, i64, i64, i64, Closed) {
 fn windows_emit_when_they_are_told_to() {
     cases("emission", 60, |rng| {
         let (frame, size, period, offset, closed) = some_windows(rng);
-        let emit = *rng.pick(&[Emit::OnClose, Emit::Early, Emit::Progressive(2), Emit::Progressive(period)]);
+        let emit =
+            *rng.pick(&[EmitWhen::OnClose, EmitWhen::Early, EmitWhen::Progressive(2), EmitWhen::Progressive(period)]);
         let frame = frame.emit(emit).agg([count_rows(), sum(col("x"))]);
         hold(rng, &frame, 0, |inputs| {
             let lives = inputs[0].iter().map(|life| {
@@ -89,12 +91,12 @@ fn windows_emit_when_they_are_told_to() {
                     Closed::Right => (first + 1, last + 1),
                 };
                 let progress = match emit {
-                    Emit::OnClose => {
+                    EmitWhen::OnClose => {
                         let late = i64::from(closed == Closed::Right);
                         return Life { start: ends.0 - late, end: ends.1 - late + period, ..*life };
                     }
-                    Emit::Early => 1,
-                    Emit::Progressive(progress) => progress,
+                    EmitWhen::Early => 1,
+                    EmitWhen::Progressive(progress) => progress,
                 };
                 let start = life.start - (life.start - ends.0).rem_euclid(progress);
                 Life { start, end: ends.1, ..*life }
@@ -106,7 +108,7 @@ fn windows_emit_when_they_are_told_to() {
 
 #[test]
 fn early_results_name_their_window() {
-    let frame = input("in").tumbling(10).emit(Emit::Early).agg([sum(col("x"))]);
+    let frame = input("in").tumbling(10).emit(EmitWhen::Early).agg([sum(col("x"))]);
     let frame = frame.with_columns([window_start(), window_end()]);
     let point = |time: i64, x: i64| row("in", Event::point(time, [0i64.into(), x.into()]));
     let log = changelog(&frame, [point(3, 5), point(10, 6), point(11, 7)]).expect("the frame is right");
@@ -122,9 +124,9 @@ fn explain_says_when_windows_emit() {
     let events = || input("in");
     assert_eq!(says(events().tumbling(10)), "Tumbling 10  -- constant duration 10, constant hop 10, emits on close");
     assert_eq!(says(events().quantize(10, 10, 0)), "Quantize 10  -- constant hop 10, emits as of the window's start");
-    let early = says(events().tumbling(10).emit(Emit::Early));
+    let early = says(events().tumbling(10).emit(EmitWhen::Early));
     assert_eq!(early, "Quantize 10 offset 1 progress 1  -- constant hop 1, emits every change");
-    assert!(says(events().tumbling(10).emit(Emit::Progressive(5))).ends_with("emits every 5 ticks"));
+    assert!(says(events().tumbling(10).emit(EmitWhen::Progressive(5))).ends_with("emits every 5 ticks"));
     assert!(says(events().session(5, None)).ends_with("emits every change"));
 }
 
@@ -138,10 +140,13 @@ fn what_is_wrong_with_windows_is_said() {
     assert_eq!(error(events().tumbling(-5)), "the size of a window is a positive number of ticks, but it is -5");
     assert_eq!(error(events().alter_duration(0)), "a duration is a positive number of ticks, but it is 0");
     assert_eq!(error(events().session(0, None)), "a timeout is a positive number of ticks, but it is 0");
-    assert_eq!(error(events().emit(Emit::Early)), "emit is about no windows");
-    assert_eq!(error(events().tumbling(5).filter(col("x").gt(lit(1))).emit(Emit::Early)), "emit is about no windows");
+    assert_eq!(error(events().emit(EmitWhen::Early)), "emit is about no windows");
     assert_eq!(
-        error(events().tumbling(5).emit(Emit::Progressive(2))),
+        error(events().tumbling(5).filter(col("x").gt(lit(1))).emit(EmitWhen::Early)),
+        "emit is about no windows"
+    );
+    assert_eq!(
+        error(events().tumbling(5).emit(EmitWhen::Progressive(2))),
         "the period of a window, 5, is no multiple of its progress, 2"
     );
     let unwindowed = "window_start and window_end are asked for where there are no windows";
@@ -165,10 +170,10 @@ fn what_is_wrong_with_frames_and_rows_is_said() {
     );
     assert!(refused(events().filter(col("x"))).starts_with("a filter is true or false, but x is of type Int64"));
     // It repeats without limit, may overlap, and has no end.
-    let endless = Pattern::event(col("x").gt(lit(0))).plus().within(FOREVER);
+    let endless = EventPattern::event(col("x").gt(lit(0))).plus().within(FOREVER);
     assert!(refused(events().detect(&endless)).starts_with("the pattern may never finish"));
     assert!(
-        refused(events().alter_duration(FOREVER).detect(&Pattern::event(col("x").gt(lit(0))).plus()))
+        refused(events().alter_duration(FOREVER).detect(&EventPattern::event(col("x").gt(lit(0))).plus()))
             .starts_with("the pattern")
     );
 

@@ -4,7 +4,7 @@
 //! What they tell is as of the planning of the query. Memory is what operators had measured by
 //! then.
 
-use super::schema::{Cell, Row};
+use super::schema::{Row, SystemCell};
 
 /// The engine at one time.
 #[derive(Debug, Default)]
@@ -80,8 +80,8 @@ pub(super) fn rows(name: &str, engine: &EngineState) -> Option<Vec<Row>> {
     })
 }
 
-fn whole(number: impl TryInto<i64>) -> Cell {
-    Cell::Number(number.try_into().unwrap_or(i64::MAX))
+fn whole(number: impl TryInto<i64>) -> SystemCell {
+    SystemCell::Number(number.try_into().unwrap_or(i64::MAX))
 }
 
 fn arrangements(dataflow: &DataflowState) -> Vec<Row> {
@@ -118,7 +118,7 @@ fn parts(dataflow: &DataflowState) -> Vec<Row> {
 
 fn held(held: &HeldState) -> Row {
     vec![
-        ("dataflow", Cell::Null),
+        ("dataflow", SystemCell::Null),
         ("connection", held.connection.map(whole).into()),
         ("name", held.name.into()),
         ("part", held.part.into()),

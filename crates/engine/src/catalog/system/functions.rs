@@ -78,7 +78,7 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("pg_table_is_visible", Gives::Bool, |snapshot, args| {
         let oid: u32 = whole(args, 0)?.try_into().ok()?;
         let index = snapshot.index(oid).map(|index| &snapshot.relations[index.relation]);
-        let is_elsewhere = |relation: &super::snapshot::Described| {
+        let is_elsewhere = |relation: &super::snapshot::DescribedRelation| {
             snapshot.schemas.iter().any(|(schema, _)| *schema == relation.space.0)
         };
         let relation = snapshot.relation(oid).or(index);

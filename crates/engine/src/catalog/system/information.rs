@@ -4,8 +4,8 @@
 use arrow::datatypes::{DataType, Field};
 
 use super::lists::{DATABASE, format_type, type_lines};
-use super::schema::{Cell, Row};
-use super::snapshot::{Described, DescribedIndex, Snapshot, type_of};
+use super::schema::{Row, SystemCell};
+use super::snapshot::{DescribedIndex, DescribedRelation, Snapshot, type_of};
 use anabranch_sql::pg_types::oid;
 
 type Rows = fn(&Snapshot) -> Vec<Row>;
@@ -38,7 +38,7 @@ fn schemata(snapshot: &Snapshot) -> Vec<Row> {
     ["public", "information_schema", "pg_catalog"].into_iter().chain(made).map(row).collect()
 }
 
-fn named(relation: &Described) -> Row {
+fn named(relation: &DescribedRelation) -> Row {
     vec![
         ("table_catalog", DATABASE.into()),
         ("table_schema", relation.space.1.as_str().into()),
@@ -47,7 +47,7 @@ fn named(relation: &Described) -> Row {
 }
 
 fn tables(snapshot: &Snapshot) -> Vec<Row> {
-    let row = |relation: &Described| {
+    let row = |relation: &DescribedRelation| {
         let mut row = named(relation);
         row.push(("table_type", if relation.kind == 'r' { "BASE TABLE" } else { "VIEW" }.into()));
         row.push(("is_insertable_into", (relation.kind == 'r').into()));
@@ -58,7 +58,7 @@ fn tables(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn views(snapshot: &Snapshot) -> Vec<Row> {
-    let row = |relation: &Described| {
+    let row = |relation: &DescribedRelation| {
         let mut row = named(relation);
         row.push(("view_definition", relation.query.clone().into()));
         row.push(("check_option", "NONE".into()));
@@ -71,14 +71,14 @@ fn views(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn columns(snapshot: &Snapshot) -> Vec<Row> {
-    let of = |relation: &Described| -> Vec<Row> {
+    let of = |relation: &DescribedRelation| -> Vec<Row> {
         let fields = relation.schema.fields().iter().enumerate();
         fields.map(|(n, field)| column(relation, n, field)).collect()
     };
     snapshot.relations.iter().flat_map(of).collect()
 }
 
-fn column(relation: &Described, n: usize, field: &Field) -> Row {
+fn column(relation: &DescribedRelation, n: usize, field: &Field) -> Row {
     let of = type_of(field);
     let line = type_lines().find(|line| line[0] == of.oid.to_string());
     let is_list = matches!(field.data_type(), DataType::List(_));
@@ -90,7 +90,7 @@ fn column(relation: &Described, n: usize, field: &Field) -> Row {
     let of_time = of_time.or((of.oid == oid::DATE).then_some(0));
     let mut row = named(relation);
     row.extend([
-        ("column_name", Cell::from(field.name().as_str())),
+        ("column_name", SystemCell::from(field.name().as_str())),
         ("ordinal_position", (n as i32 + 1).into()),
         ("column_default", relation.filling(n).filter(|_| !relation.is_computed(n)).into()),
         ("is_nullable", (field.is_nullable() && !relation.primary_key.contains(&n)).into()),
@@ -109,9 +109,9 @@ fn column(relation: &Described, n: usize, field: &Field) -> Row {
         (
             "identity_generation",
             match relation.identity(n) {
-                "a" => Cell::from("ALWAYS"),
-                "d" => Cell::from("BY DEFAULT"),
-                _ => Cell::Null,
+                "a" => SystemCell::from("ALWAYS"),
+                "d" => SystemCell::from("BY DEFAULT"),
+                _ => SystemCell::Null,
             },
         ),
         ("identity_cycle", false.into()),

@@ -35,7 +35,7 @@ use datafusion_expr::ScalarUDF;
 use crate::error::Error;
 
 pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
-pub(crate) use schema::{Cell, OPERATORS, Row, relation};
+pub(crate) use schema::{OPERATORS, Row, SystemCell, relation};
 pub(crate) use snapshot::{Snapshot, quoted};
 
 /// Whether a system relation of that name has no rows in any database.

@@ -1,10 +1,10 @@
 //! Rows of `pg_catalog`.
 
 use super::lists::{DATABASE, SETTINGS, type_lines};
-use super::schema::{Cell, Row};
+use super::schema::{Row, SystemCell};
 use super::snapshot::{
-    COLUMNS_MAX, Described, DescribedIndex, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, default_oid,
-    type_of,
+    COLUMNS_MAX, DescribedIndex, DescribedRelation, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot,
+    default_oid, type_of,
 };
 use arrow::datatypes::Field;
 
@@ -48,8 +48,8 @@ pub(super) fn rows(name: &str, snapshot: &Snapshot) -> Option<Vec<Row>> {
     FILLED.iter().find(|(filled, _)| *filled == name).map(|(_, rows)| rows(snapshot))
 }
 
-fn number(text: &str) -> Cell {
-    text.parse().map_or(Cell::Null, Cell::Number)
+fn number(text: &str) -> SystemCell {
+    text.parse().map_or(SystemCell::Null, SystemCell::Number)
 }
 
 fn namespaces(snapshot: &Snapshot) -> Vec<Row> {
@@ -122,21 +122,21 @@ fn attribute(relation: u32, n: usize, field: &Field) -> Row {
         ("attrelid", relation.into()),
         ("attname", field.name().as_str().into()),
         ("atttypid", of.oid.into()),
-        ("attlen", Cell::Number(of.size.into())),
+        ("attlen", SystemCell::Number(of.size.into())),
         ("attnum", (n as i32 + 1).into()),
         ("attcacheoff", (-1).into()),
         ("atttypmod", of.modifier.into()),
         ("attbyval", line.as_ref().is_some_and(|line| line[3] == "t").into()),
         ("attalign", "i".into()),
         ("attstorage", "p".into()),
-        ("attcollation", line.map_or(Cell::Number(0), |line| number(line[10]))),
+        ("attcollation", line.map_or(SystemCell::Number(0), |line| number(line[10]))),
         ("attstattarget", (-1).into()),
         ("attislocal", true.into()),
     ]
 }
 
 fn attrdefs(snapshot: &Snapshot) -> Vec<Row> {
-    let of = |relation: &Described| -> Vec<Row> {
+    let of = |relation: &DescribedRelation| -> Vec<Row> {
         let row = |n: usize| -> Option<Row> {
             Some(vec![
                 ("oid", default_oid(relation, n).into()),
@@ -150,15 +150,15 @@ fn attrdefs(snapshot: &Snapshot) -> Vec<Row> {
     snapshot.relations.iter().flat_map(of).collect()
 }
 
-fn places(index: &DescribedIndex) -> Cell {
-    Cell::Numbers(index.key.iter().map(|column| *column as i64 + 1).collect())
+fn places(index: &DescribedIndex) -> SystemCell {
+    SystemCell::Numbers(index.key.iter().map(|column| *column as i64 + 1).collect())
 }
 
 fn indexes(snapshot: &Snapshot) -> Vec<Row> {
     let row = |index: &DescribedIndex| -> Row {
         let n_columns = index.key.len();
         let is_key = index.constraint.is_some();
-        let each = |value: i64| Cell::Numbers(vec![value; n_columns]);
+        let each = |value: i64| SystemCell::Numbers(vec![value; n_columns]);
         vec![
             ("indexrelid", index.oid.into()),
             ("indrelid", snapshot.relations[index.relation].oid.into()),
@@ -203,11 +203,11 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 /// The number of a CHECK.
-pub(super) fn check_oid(relation: &Described, n: usize) -> u32 {
+pub(super) fn check_oid(relation: &DescribedRelation, n: usize) -> u32 {
     default_oid(relation, COLUMNS_MAX as usize / 2 + n)
 }
 
-fn checks(relation: &Described) -> Vec<Row> {
+fn checks(relation: &DescribedRelation) -> Vec<Row> {
     let row = |(n, (name, _, columns)): (usize, &(String, String, Vec<usize>))| -> Row {
         vec![
             ("oid", check_oid(relation, n).into()),
@@ -220,7 +220,7 @@ fn checks(relation: &Described) -> Vec<Row> {
             ("confdeltype", " ".into()),
             ("confmatchtype", " ".into()),
             ("conislocal", true.into()),
-            ("conkey", Cell::Numbers(columns.iter().map(|column| *column as i64 + 1).collect())),
+            ("conkey", SystemCell::Numbers(columns.iter().map(|column| *column as i64 + 1).collect())),
         ]
     };
     relation.checks.iter().enumerate().map(row).collect()
@@ -350,7 +350,7 @@ fn settings() -> Vec<Row> {
 }
 
 fn tables(snapshot: &Snapshot) -> Vec<Row> {
-    let row = |relation: &Described| -> Row {
+    let row = |relation: &DescribedRelation| -> Row {
         vec![
             ("schemaname", relation.space.1.as_str().into()),
             ("tablename", relation.name.as_str().into()),
@@ -365,7 +365,7 @@ fn tables(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn shown_views(snapshot: &Snapshot, kind: char) -> Vec<Row> {
-    let row = |relation: &Described| -> Row {
+    let row = |relation: &DescribedRelation| -> Row {
         vec![
             ("schemaname", relation.space.1.as_str().into()),
             ("viewname", relation.name.as_str().into()),

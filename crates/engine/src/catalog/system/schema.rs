@@ -40,7 +40,7 @@ pub(super) fn oid_of(name: &str) -> Option<u32> {
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
+pub(crate) enum SystemCell {
     Bool(bool),
     /// A whole number of any width.
     Number(i64),
@@ -49,45 +49,45 @@ pub(crate) enum Cell {
     Null,
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
+impl From<&str> for SystemCell {
+    fn from(text: &str) -> SystemCell {
+        SystemCell::Text(text.to_owned())
     }
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
+impl From<String> for SystemCell {
+    fn from(text: String) -> SystemCell {
+        SystemCell::Text(text)
     }
 }
 
-impl From<bool> for Cell {
-    fn from(value: bool) -> Cell {
-        Cell::Bool(value)
+impl From<bool> for SystemCell {
+    fn from(value: bool) -> SystemCell {
+        SystemCell::Bool(value)
     }
 }
 
-impl From<u32> for Cell {
-    fn from(value: u32) -> Cell {
-        Cell::Number(value.into())
+impl From<u32> for SystemCell {
+    fn from(value: u32) -> SystemCell {
+        SystemCell::Number(value.into())
     }
 }
 
-impl From<i32> for Cell {
-    fn from(value: i32) -> Cell {
-        Cell::Number(value.into())
+impl From<i32> for SystemCell {
+    fn from(value: i32) -> SystemCell {
+        SystemCell::Number(value.into())
     }
 }
 
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Null, Into::into)
+impl<T: Into<SystemCell>> From<Option<T>> for SystemCell {
+    fn from(value: Option<T>) -> SystemCell {
+        value.map_or(SystemCell::Null, Into::into)
     }
 }
 
 /// Values by column. A column that is left out is NULL, or zero, false or empty where NULL cannot
 /// be.
-pub(crate) type Row = Vec<(&'static str, Cell)>;
+pub(crate) type Row = Vec<(&'static str, SystemCell)>;
 
 impl SystemRelation {
     /// The value of a column in a row.
@@ -95,14 +95,14 @@ impl SystemRelation {
         let field = self.schema.field(column);
         let cell = row.iter().find(|(name, _)| name == field.name()).map(|(_, cell)| cell);
         match cell {
-            Some(Cell::Null) | None if !field.is_nullable() => Ok(zero(field.data_type())),
+            Some(SystemCell::Null) | None if !field.is_nullable() => Ok(zero(field.data_type())),
             Some(cell) => scalar(cell, field),
-            None => scalar(&Cell::Null, field),
+            None => scalar(&SystemCell::Null, field),
         }
     }
 }
 
-fn scalar(cell: &Cell, field: &Field) -> Result<ScalarValue, Error> {
+fn scalar(cell: &SystemCell, field: &Field) -> Result<ScalarValue, Error> {
     let misfit = || Error::internal(format!("{cell:?} is no value of system column {}", field.name()));
     let whole = |number: i64, data_type: &DataType| -> Option<ScalarValue> {
         Some(match data_type {
@@ -119,12 +119,12 @@ fn scalar(cell: &Cell, field: &Field) -> Result<ScalarValue, Error> {
         })
     };
     let value = match (cell, field.data_type()) {
-        (Cell::Null, data_type) => ScalarValue::try_from(data_type).ok(),
-        (Cell::Bool(value), DataType::Boolean) => Some(ScalarValue::Boolean(Some(*value))),
-        (Cell::Bool(value), DataType::Utf8View) => Some(text(if *value { "YES" } else { "NO" })),
-        (Cell::Text(value), DataType::Utf8View) => Some(text(value)),
-        (Cell::Number(number), data_type) => whole(*number, data_type),
-        (Cell::Numbers(numbers), DataType::List(element)) => {
+        (SystemCell::Null, data_type) => ScalarValue::try_from(data_type).ok(),
+        (SystemCell::Bool(value), DataType::Boolean) => Some(ScalarValue::Boolean(Some(*value))),
+        (SystemCell::Bool(value), DataType::Utf8View) => Some(text(if *value { "YES" } else { "NO" })),
+        (SystemCell::Text(value), DataType::Utf8View) => Some(text(value)),
+        (SystemCell::Number(number), data_type) => whole(*number, data_type),
+        (SystemCell::Numbers(numbers), DataType::List(element)) => {
             let values: Option<Vec<ScalarValue>> =
                 numbers.iter().map(|number| whole(*number, element.data_type())).collect();
             values.map(|values| named(list(&values, element.data_type()), element))

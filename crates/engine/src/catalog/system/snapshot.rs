@@ -33,7 +33,7 @@ pub(super) const OWNER: u32 = 10;
 /// The catalog at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    pub(super) relations: Vec<Described>,
+    pub(super) relations: Vec<DescribedRelation>,
     pub(super) indexes: Vec<DescribedIndex>,
     /// Schemas of users: numbers and names.
     pub(super) schemas: Vec<(u32, String)>,
@@ -41,7 +41,7 @@ pub(crate) struct Snapshot {
 
 /// A relation.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct DescribedRelation {
     pub oid: u32,
     /// Its name within its schema.
     pub name: String,
@@ -61,7 +61,7 @@ pub(super) struct Described {
     pub checks: Vec<(String, String, Vec<usize>)>,
 }
 
-impl Described {
+impl DescribedRelation {
     /// What the catalog calls it.
     pub fn full_name(&self) -> String {
         if self.space.0 == PUBLIC { self.name.clone() } else { format!("{}.{}", self.space.1, self.name) }
@@ -127,10 +127,10 @@ impl Snapshot {
     ) -> Snapshot {
         let schemas: Vec<(u32, String)> =
             schemas.iter().map(|(name, schema)| (number(schema.id), name.clone())).collect();
-        let relations: Vec<Described> = objects.map(|object| described(object, &schemas)).collect();
+        let relations: Vec<DescribedRelation> = objects.map(|object| described(object, &schemas)).collect();
         let place = |name: &str| relations.iter().position(|relation| relation.full_name() == name);
         let keys = relations.iter().enumerate().filter(|(_, relation)| !relation.primary_key.is_empty());
-        let key = |(place, relation): (usize, &Described)| DescribedIndex {
+        let key = |(place, relation): (usize, &DescribedRelation)| DescribedIndex {
             oid: relation.oid + 1,
             name: format!("{}_pkey", relation.name),
             relation: place,
@@ -147,7 +147,7 @@ impl Snapshot {
         Snapshot { relations, indexes, schemas }
     }
 
-    pub(super) fn relation(&self, oid: u32) -> Option<&Described> {
+    pub(super) fn relation(&self, oid: u32) -> Option<&DescribedRelation> {
         self.relations.iter().find(|relation| relation.oid == oid)
     }
 
@@ -197,7 +197,7 @@ fn own_name(name: &str, space: u32) -> &str {
     }
 }
 
-fn described(object: &Object, schemas: &[(u32, String)]) -> Described {
+fn described(object: &Object, schemas: &[(u32, String)]) -> DescribedRelation {
     let space = schema_of(&object.name).and_then(|schema| {
         let known = schemas.iter().find(|(_, name)| name == schema).cloned();
         // (A client's own tables are in a schema that has no row.)
@@ -215,7 +215,7 @@ fn described(object: &Object, schemas: &[(u32, String)]) -> Described {
         _ => 'r',
     };
     let defaults = object.defaults.iter().map(|default| default.as_ref().map(ToString::to_string)).collect();
-    Described {
+    DescribedRelation {
         oid: number(object.id),
         name: own_name(&object.name, space.0).to_owned(),
         space,
@@ -230,7 +230,7 @@ fn described(object: &Object, schemas: &[(u32, String)]) -> Described {
 }
 
 /// The number of a column's default.
-pub(super) fn default_oid(relation: &Described, column: usize) -> u32 {
+pub(super) fn default_oid(relation: &DescribedRelation, column: usize) -> u32 {
     let place = (relation.oid.wrapping_sub(FIRST) / NUMBERS_EACH).wrapping_mul(COLUMNS_MAX);
     FIRST_DEFAULT.wrapping_add(place).wrapping_add(column as u32)
 }

@@ -39,7 +39,7 @@ pub(crate) struct Plans {
 
 /// What stands for parameters while a statement runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bound {
+pub(crate) struct BoundStatement {
     pub(crate) types: Arc<[DataType]>,
     /// Values of all; `None` while the statement is only looked at.
     pub(crate) values: Option<Arc<[ScalarValue]>>,
@@ -48,15 +48,15 @@ pub(crate) struct Bound {
     pub(crate) given: Option<(u64, Arc<Named>)>,
 }
 
-impl Bound {
+impl BoundStatement {
     /// A statement that is looked at.
-    pub fn of_types(types: Arc<[DataType]>, plans: Arc<Mutex<Plans>>) -> Bound {
-        Bound { types, values: None, plans: Some(plans), given: None }
+    pub fn of_types(types: Arc<[DataType]>, plans: Arc<Mutex<Plans>>) -> BoundStatement {
+        BoundStatement { types, values: None, plans: Some(plans), given: None }
     }
 
     /// A statement that runs with values of these types.
-    pub fn of_values(types: Arc<[DataType]>, values: Arc<[ScalarValue]>, plans: Arc<Mutex<Plans>>) -> Bound {
-        Bound { types, values: Some(values), plans: Some(plans), given: None }
+    pub fn of_values(types: Arc<[DataType]>, values: Arc<[ScalarValue]>, plans: Arc<Mutex<Plans>>) -> BoundStatement {
+        BoundStatement { types, values: Some(values), plans: Some(plans), given: None }
     }
 
     /// What plans are made with that are not kept.
@@ -76,10 +76,10 @@ impl Bound {
     }
 }
 
-impl Bound {
+impl BoundStatement {
     /// The same with the plan of the statement's rows for this run.
-    pub fn given(self, version: u64, plan: Arc<Named>) -> Bound {
-        Bound { given: Some((version, plan)), ..self }
+    pub fn given(self, version: u64, plan: Arc<Named>) -> BoundStatement {
+        BoundStatement { given: Some((version, plan)), ..self }
     }
 
     /// The plan that is kept for this role, made if it must be, with the values bound. No table of

@@ -32,7 +32,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::pump::Pump;
 
-use bound::Bound;
+use bound::BoundStatement;
 use client::Client;
 use frame_view::FrameView;
 use options::Options;
@@ -84,7 +84,7 @@ pub struct Session {
     /// What the client has of its own. While a connection is served it is the connection's.
     pub(crate) client: Client,
     /// What stands for the parameters of the statement that runs.
-    pub(crate) bound: Bound,
+    pub(crate) bound: BoundStatement,
     /// What connections know without asking.
     pub(crate) latest: Arc<Latest>,
     /// Keeps what is sealed, if anything does.
@@ -117,7 +117,7 @@ impl Session {
             serves_many: false,
             serves: false,
             progress: Progress::default(),
-            bound: Bound::default(),
+            bound: BoundStatement::default(),
             latest: Arc::new(Latest::new(Arc::clone(&options.clock))),
             recorder: None,
             options,

@@ -97,7 +97,7 @@ impl Live {
 
     /// Takes changes over from the cluster, and queues those that are complete: workers may be
     /// ahead of one another.
-    pub(crate) fn absorb(&mut self, changes: cluster::Changes) -> Result<(), Error> {
+    pub(crate) fn absorb(&mut self, changes: cluster::ChangeSpec) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
         self.pending_errors.extend(changes.errors);
         let batches = changes.batches.into_iter().map(Batch::flatten);

@@ -10,13 +10,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch_sql::statement::Scope;
+use anabranch_sql::statement::SettingScope;
 
 use crate::error::Error;
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Takes {
+pub(crate) enum SettingTakes {
     /// Any text.
     Text,
     /// `on` or `off`.
@@ -34,17 +34,17 @@ pub(crate) enum Takes {
 }
 
 /// A parameter.
-pub(crate) struct Variable {
+pub(crate) struct Setting {
     pub(crate) name: &'static str,
     /// Its value until it is set.
     pub(crate) default: &'static str,
-    pub(crate) takes: Takes,
+    pub(crate) takes: SettingTakes,
     pub(crate) meaning: &'static str,
 }
 
 macro_rules! variables {
     ($($name:literal $default:literal $takes:expr, $meaning:literal;)*) => {
-        &[$(Variable { name: $name, default: $default, takes: $takes, meaning: $meaning }),*]
+        &[$(Setting { name: $name, default: $default, takes: $takes, meaning: $meaning }),*]
     };
 }
 
@@ -60,34 +60,34 @@ pub(crate) const MESSAGES: &[&str] = &[
 /// The longest timeout: PostgreSQL's, in milliseconds.
 pub(crate) const TIMEOUT_MS_MAX: i64 = i32::MAX as i64;
 
-pub(crate) const VARIABLES: &[Variable] = variables! {
-    "application_name" "" Takes::Text, "the name of the client's program";
-    "bytea_output" "hex" Takes::Only(&["hex"]), "how bytes are shown";
-    "client_encoding" "UTF8" Takes::Only(UTF8), "the encoding of texts between client and server";
-    "client_min_messages" "notice" Takes::Words(MESSAGES), "which notices are sent";
-    "datestyle" "ISO, MDY" Takes::Only(ISO), "how dates are shown";
-    "default_transaction_deferrable" "off" Takes::Only(&["off", "false", "no", "0"]), "has no effect";
-    "default_transaction_isolation" "serializable" Takes::Only(LEVELS), "every level gives the highest";
-    "default_transaction_read_only" "off" Takes::Switch, "whether transactions may only read unless they say otherwise";
-    "default_text_search_config" "pg_catalog.simple" Takes::Text, "has no effect";
-    "extra_float_digits" "1" Takes::Whole(-15, 3), "floats are shown with all digits that tell them apart";
-    "idle_in_transaction_session_timeout" "0" Takes::Time, "how long a transaction may wait for its client";
-    "integer_datetimes" "on" Takes::Nothing, "times are whole microseconds";
-    "intervalstyle" "postgres" Takes::Only(&["postgres"]), "how intervals are shown";
-    "is_superuser" "on" Takes::Nothing, "there are no roles";
-    "jit" "off" Takes::Text, "has no effect";
-    "lock_timeout" "0" Takes::Time, "has no effect: no statement waits for a lock";
-    "max_identifier_length" "63" Takes::Nothing, "has no effect: names may be longer";
-    "row_security" "on" Takes::Switch, "has no effect";
-    "search_path" "public" Takes::Text, "there is one schema, named public";
-    "server_encoding" "UTF8" Takes::Nothing, "the encoding of texts";
-    "server_version" "15.0" Takes::Nothing, "the version of PostgreSQL that answers are compared with";
-    "server_version_num" "150000" Takes::Nothing, "the same as a number";
-    "standard_conforming_strings" "on" Takes::Only(&["on", "true", "yes", "1"]), "a backslash in quotes is one";
-    "statement_timeout" "0" Takes::Time, "how long a statement may run; 0 is for ever";
-    "timezone" "UTC" Takes::Only(UTC), "the zone in which times are shown";
-    "transaction_isolation" "serializable" Takes::Only(LEVELS), "every level gives the highest";
-    "transaction_read_only" "off" Takes::Nothing, "whether the transaction may only read";
+pub(crate) const VARIABLES: &[Setting] = variables! {
+    "application_name" "" SettingTakes::Text, "the name of the client's program";
+    "bytea_output" "hex" SettingTakes::Only(&["hex"]), "how bytes are shown";
+    "client_encoding" "UTF8" SettingTakes::Only(UTF8), "the encoding of texts between client and server";
+    "client_min_messages" "notice" SettingTakes::Words(MESSAGES), "which notices are sent";
+    "datestyle" "ISO, MDY" SettingTakes::Only(ISO), "how dates are shown";
+    "default_transaction_deferrable" "off" SettingTakes::Only(&["off", "false", "no", "0"]), "has no effect";
+    "default_transaction_isolation" "serializable" SettingTakes::Only(LEVELS), "every level gives the highest";
+    "default_transaction_read_only" "off" SettingTakes::Switch, "whether transactions may only read unless they say otherwise";
+    "default_text_search_config" "pg_catalog.simple" SettingTakes::Text, "has no effect";
+    "extra_float_digits" "1" SettingTakes::Whole(-15, 3), "floats are shown with all digits that tell them apart";
+    "idle_in_transaction_session_timeout" "0" SettingTakes::Time, "how long a transaction may wait for its client";
+    "integer_datetimes" "on" SettingTakes::Nothing, "times are whole microseconds";
+    "intervalstyle" "postgres" SettingTakes::Only(&["postgres"]), "how intervals are shown";
+    "is_superuser" "on" SettingTakes::Nothing, "there are no roles";
+    "jit" "off" SettingTakes::Text, "has no effect";
+    "lock_timeout" "0" SettingTakes::Time, "has no effect: no statement waits for a lock";
+    "max_identifier_length" "63" SettingTakes::Nothing, "has no effect: names may be longer";
+    "row_security" "on" SettingTakes::Switch, "has no effect";
+    "search_path" "public" SettingTakes::Text, "there is one schema, named public";
+    "server_encoding" "UTF8" SettingTakes::Nothing, "the encoding of texts";
+    "server_version" "15.0" SettingTakes::Nothing, "the version of PostgreSQL that answers are compared with";
+    "server_version_num" "150000" SettingTakes::Nothing, "the same as a number";
+    "standard_conforming_strings" "on" SettingTakes::Only(&["on", "true", "yes", "1"]), "a backslash in quotes is one";
+    "statement_timeout" "0" SettingTakes::Time, "how long a statement may run; 0 is for ever";
+    "timezone" "UTC" SettingTakes::Only(UTC), "the zone in which times are shown";
+    "transaction_isolation" "serializable" SettingTakes::Only(LEVELS), "every level gives the highest";
+    "transaction_read_only" "off" SettingTakes::Nothing, "whether the transaction may only read";
 };
 
 /// A client's parameters.
@@ -101,7 +101,7 @@ pub(crate) struct Variables {
     pub(crate) local: BTreeMap<&'static str, String>,
 }
 
-pub(crate) fn find(name: &str) -> Option<&'static Variable> {
+pub(crate) fn find(name: &str) -> Option<&'static Setting> {
     VARIABLES.iter().find(|variable| variable.name.eq_ignore_ascii_case(name))
 }
 
@@ -146,11 +146,11 @@ impl Variables {
         }
     }
 
-    pub(crate) fn put(&mut self, name: &'static str, value: Option<String>, scope: Scope) {
-        if scope == Scope::Session {
+    pub(crate) fn put(&mut self, name: &'static str, value: Option<String>, scope: SettingScope) {
+        if scope == SettingScope::Session {
             self.local.remove(name);
         }
-        let values = if scope == Scope::Session { &mut self.set } else { &mut self.local };
+        let values = if scope == SettingScope::Session { &mut self.set } else { &mut self.local };
         match value {
             Some(value) => drop(values.insert(name, value)),
             None => drop(values.remove(name)),
@@ -159,7 +159,7 @@ impl Variables {
 }
 
 /// A value as it is kept and shown.
-pub(crate) fn taken(variable: &Variable, value: &str) -> Result<String, Error> {
+pub(crate) fn taken(variable: &Setting, value: &str) -> Result<String, Error> {
     let name = variable.name;
     let plain = value.trim().to_lowercase();
     let refused = |hint: String| {
@@ -168,13 +168,13 @@ pub(crate) fn taken(variable: &Variable, value: &str) -> Result<String, Error> {
             .with_hint(hint))
     };
     match variable.takes {
-        Takes::Text => Ok(value.to_owned()),
-        Takes::Switch => parse_bool(name, value).map(|on| if on { "on" } else { "off" }.to_owned()),
-        Takes::Only(words) if words.contains(&plain.as_str()) => Ok(variable.default.to_owned()),
-        Takes::Only(_) => refused(format!("It is always {}; leave the statement out.", variable.default)),
-        Takes::Words(words) if words.contains(&plain.as_str()) => Ok(plain),
-        Takes::Words(words) => refused(format!("Available values: {}.", words.join(", "))),
-        Takes::Whole(least, greatest) => match plain.parse::<i64>() {
+        SettingTakes::Text => Ok(value.to_owned()),
+        SettingTakes::Switch => parse_bool(name, value).map(|on| if on { "on" } else { "off" }.to_owned()),
+        SettingTakes::Only(words) if words.contains(&plain.as_str()) => Ok(variable.default.to_owned()),
+        SettingTakes::Only(_) => refused(format!("It is always {}; leave the statement out.", variable.default)),
+        SettingTakes::Words(words) if words.contains(&plain.as_str()) => Ok(plain),
+        SettingTakes::Words(words) => refused(format!("Available values: {}.", words.join(", "))),
+        SettingTakes::Whole(least, greatest) => match plain.parse::<i64>() {
             Ok(n) if (least..=greatest).contains(&n) => Ok(n.to_string()),
             Ok(n) => Err(Error::invalid(format!(
                 "{n} is outside the valid range for parameter \"{name}\" ({least} .. {greatest})"
@@ -182,7 +182,7 @@ pub(crate) fn taken(variable: &Variable, value: &str) -> Result<String, Error> {
             .with_sqlstate("22023")),
             Err(_) => refused("It takes a whole number.".to_owned()),
         },
-        Takes::Time => match parse_time(&plain) {
+        SettingTakes::Time => match parse_time(&plain) {
             Some(millis) if (0..=TIMEOUT_MS_MAX).contains(&millis) => Ok(time_text(millis)),
             Some(millis) => Err(Error::invalid(format!(
                 "{millis} ms is outside the valid range for parameter \"{name}\" (0 .. {TIMEOUT_MS_MAX})"
@@ -192,7 +192,7 @@ pub(crate) fn taken(variable: &Variable, value: &str) -> Result<String, Error> {
                 "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".".to_owned(),
             ),
         },
-        Takes::Nothing => Ok(String::new()),
+        SettingTakes::Nothing => Ok(String::new()),
     }
 }
 

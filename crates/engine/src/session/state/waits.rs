@@ -67,7 +67,7 @@ pub(crate) struct Attempt {
     /// Whose it is.
     pub connection: u64,
     pub manner: Manner,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<PendingAnswer>,
     /// How often it was overtaken.
     pub(crate) overtaken: usize,
     /// Since when it waits for memory.
@@ -98,7 +98,7 @@ pub(crate) enum Wait {
 
 /// What an earlier attempt has heard.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PendingAnswer {
     pub(crate) result: Option<PeekResult>,
     /// What it was asked of, at which version of the catalog, and as of which time.
     pub(crate) relations: Vec<String>,
@@ -111,7 +111,7 @@ pub(crate) struct Answer {
 pub(crate) struct Waits {
     /// It waits beside the session.
     pub(crate) hands_over: bool,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<PendingAnswer>,
     /// Questions asked so far.
     pub(crate) asked: usize,
     pub(crate) wait: Option<Wait>,
@@ -169,7 +169,7 @@ impl Waiting {
                 Waited::Waiting(asked) => Err(Box::new(Waiting { attempt, wait: Wait::Reach(asked) })),
                 Waited::Lost => Ok(Over::lost(attempt, None)),
                 Waited::Answered(_) => {
-                    attempt.answers.push(Answer { result: None, relations: vec![], version: 0, at: 0 });
+                    attempt.answers.push(PendingAnswer { result: None, relations: vec![], version: 0, at: 0 });
                     Ok(Over::answered(attempt, None))
                 }
             },
@@ -180,7 +180,7 @@ impl Waiting {
                 Waited::Lost => Ok(Over::lost(attempt, dataflow)),
                 Waited::Answered(parts) => {
                     let result = Some(PeekResult::of_parts(parts));
-                    attempt.answers.push(Answer { result, relations, version, at });
+                    attempt.answers.push(PendingAnswer { result, relations, version, at });
                     Ok(Over::answered(attempt, dataflow))
                 }
             },

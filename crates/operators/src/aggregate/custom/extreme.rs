@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::{Rows, UserAggregate};
+use super::{GroupRows, UserAggregate};
 
 /// Which value is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl UserAggregate for Extreme {
         None
     }
 
-    fn accumulate(&self, states: &mut [Option<i64>], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [Option<i64>], rows: &GroupRows<'_>) -> Result<(), String> {
         let column = cast(rows.column(0), &DataType::Int64).map_err(|error| error.to_string())?;
         let column = column.as_primitive::<Int64Type>();
         for (state, row) in rows.iter().filter(|(_, row)| column.is_valid(*row)) {

@@ -60,7 +60,7 @@ pub trait UserAggregate: Send + Sync + 'static {
     ///
     /// # Errors
     /// Ends the use of the aggregate; see the [module page](self).
-    fn accumulate(&self, states: &mut [Self::State], rows: &Rows<'_>) -> Result<(), String>;
+    fn accumulate(&self, states: &mut [Self::State], rows: &GroupRows<'_>) -> Result<(), String>;
 
     /// One result for each state, of the output type.
     ///
@@ -68,7 +68,7 @@ pub trait UserAggregate: Send + Sync + 'static {
     /// That some state has none; each state is then asked for alone.
     fn compute(&self, states: &[&Self::State]) -> Result<ArrayRef, String>;
 
-    /// Whether [`Rows::starts`] is wanted.
+    /// Whether [`GroupRows::starts`] is wanted.
     fn reads_starts(&self) -> bool {
         false
     }
@@ -85,7 +85,7 @@ pub trait Invertible: UserAggregate {
     ///
     /// # Errors
     /// As for [`UserAggregate::accumulate`].
-    fn deaccumulate(&self, states: &mut [Self::State], rows: &Rows<'_>) -> Result<(), String>;
+    fn deaccumulate(&self, states: &mut [Self::State], rows: &GroupRows<'_>) -> Result<(), String>;
 
     /// Takes the rows that `other` has seen out of `state`.
     fn difference(&self, state: &mut Self::State, other: &Self::State);
@@ -100,7 +100,7 @@ pub trait Invertible: UserAggregate {
 
 /// Rows on their way into states. NULLs are not left out.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub struct GroupRows<'a> {
     states: &'a [u32],
     /// Place of the first row in the columns; the others follow.
     first: usize,
@@ -108,7 +108,7 @@ pub struct Rows<'a> {
     reads_starts: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> GroupRows<'a> {
     /// For each row the position of its state, and its place in the columns.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> + 'a {
@@ -125,7 +125,7 @@ impl<'a> Rows<'a> {
         self.states.is_empty()
     }
 
-    /// The column of an argument. Only the places that [`Rows::iter`] names are of these rows.
+    /// The column of an argument. Only the places that [`GroupRows::iter`] names are of these rows.
     ///
     /// # Panics
     /// If there are not so many arguments.
@@ -195,8 +195,8 @@ impl CustomAggregate {
     }
 
     /// Rows whose columns are the arguments.
-    pub(crate) fn rows<'a>(&self, states: &'a [u32], first: usize, columns: &'a [ArrayRef]) -> Rows<'a> {
-        Rows { states, first, columns, reads_starts: self.reads_starts() }
+    pub(crate) fn rows<'a>(&self, states: &'a [u32], first: usize, columns: &'a [ArrayRef]) -> GroupRows<'a> {
+        GroupRows { states, first, columns, reads_starts: self.reads_starts() }
     }
 }
 

@@ -15,7 +15,7 @@ use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
 
-use super::{Extreme, Invertible, Rows, UserAggregate};
+use super::{Extreme, GroupRows, Invertible, UserAggregate};
 
 /// An aggregate whose states' type is forgotten.
 pub(super) trait Erased: Send + Sync {
@@ -39,7 +39,7 @@ pub(crate) trait States {
     /// The groups in these slots have no rows.
     fn reset(&mut self, slots: &[u32]);
     /// Adds rows, whose states are slots, to what is fresh.
-    fn accumulate(&mut self, rows: &Rows<'_>);
+    fn accumulate(&mut self, rows: &GroupRows<'_>);
     /// What is fresh in these slots makes a piece each, and is gone.
     fn take(&mut self, slots: &[u32]);
     /// What is fresh in these slots is gone.
@@ -56,10 +56,10 @@ pub(crate) trait States {
     /// Adds and takes out rows, whose states are positions in `slot_of_segment`; the segments of a
     /// slot follow each other. Two pieces each: before and after. Where a group `is_empty` after a
     /// segment, it begins anew. Invertible only.
-    fn step(&mut self, added: &Rows<'_>, removed: &Rows<'_>, slot_of_segment: &[u32], is_empty: &[bool]);
+    fn step(&mut self, added: &GroupRows<'_>, removed: &GroupRows<'_>, slot_of_segment: &[u32], is_empty: &[bool]);
     /// Makes `n` states of rows, whose states are their numbers; a piece of each number in
     /// `pieces`.
-    fn pieces_of(&mut self, rows: &Rows<'_>, n: usize, pieces: &[u32]);
+    fn pieces_of(&mut self, rows: &GroupRows<'_>, n: usize, pieces: &[u32]);
     /// The results of the `n` pieces, which are gone.
     fn results(&mut self, n: usize) -> Results;
     fn size_bytes(&self) -> usize;
@@ -78,7 +78,7 @@ pub(super) trait Inverse<A: UserAggregate>: Send + Sync + 'static {
     const POSSIBLE: bool;
     /// Whether states can be added to each other.
     const COMBINES: bool;
-    fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &Rows<'_>) -> Result<(), String>;
+    fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &GroupRows<'_>) -> Result<(), String>;
     fn difference(aggregate: &A, state: &mut A::State, other: &A::State);
     fn combine(aggregate: &A, state: &mut A::State, other: &A::State);
 }
@@ -94,7 +94,7 @@ impl<A: UserAggregate> Inverse<A> for Never {
     const POSSIBLE: bool = false;
     const COMBINES: bool = false;
 
-    fn deaccumulate(_: &A, _: &mut [A::State], _: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(_: &A, _: &mut [A::State], _: &GroupRows<'_>) -> Result<(), String> {
         unreachable!("rows are taken out of invertible aggregates only")
     }
 
@@ -111,7 +111,7 @@ impl Inverse<Extreme> for Growing {
     const POSSIBLE: bool = false;
     const COMBINES: bool = true;
 
-    fn deaccumulate(_: &Extreme, _: &mut [Option<i64>], _: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(_: &Extreme, _: &mut [Option<i64>], _: &GroupRows<'_>) -> Result<(), String> {
         unreachable!("rows are taken out of invertible aggregates only")
     }
 
@@ -128,7 +128,7 @@ impl<A: Invertible> Inverse<A> for Always {
     const POSSIBLE: bool = true;
     const COMBINES: bool = true;
 
-    fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(aggregate: &A, states: &mut [A::State], rows: &GroupRows<'_>) -> Result<(), String> {
         aggregate.deaccumulate(states, rows)
     }
 
@@ -279,7 +279,7 @@ impl<A: UserAggregate, I: Inverse<A>> States for Store<A, I> {
         });
     }
 
-    fn accumulate(&mut self, rows: &Rows<'_>) {
+    fn accumulate(&mut self, rows: &GroupRows<'_>) {
         self.guard(|store| store.aggregate.accumulate(&mut store.fresh, rows));
     }
 
@@ -335,7 +335,7 @@ impl<A: UserAggregate, I: Inverse<A>> States for Store<A, I> {
         });
     }
 
-    fn step(&mut self, added: &Rows<'_>, removed: &Rows<'_>, slot_of_segment: &[u32], is_empty: &[bool]) {
+    fn step(&mut self, added: &GroupRows<'_>, removed: &GroupRows<'_>, slot_of_segment: &[u32], is_empty: &[bool]) {
         self.guard(|store| {
             let aggregate = store.aggregate.clone();
             let mut deltas = vec![aggregate.initial(); slot_of_segment.len()];
@@ -354,7 +354,7 @@ impl<A: UserAggregate, I: Inverse<A>> States for Store<A, I> {
         });
     }
 
-    fn pieces_of(&mut self, rows: &Rows<'_>, n: usize, pieces: &[u32]) {
+    fn pieces_of(&mut self, rows: &GroupRows<'_>, n: usize, pieces: &[u32]) {
         self.guard(|store| {
             let mut states = vec![store.aggregate.initial(); n];
             store.aggregate.accumulate(&mut states, rows)?;

@@ -55,13 +55,13 @@ pub struct GroupTable {
     exact: bool,
     /// Hash and slot of every live group, except that of NULL when exact; empty if there is a
     /// directory.
-    table: HashTable<Entry>,
+    table: HashTable<GroupEntry>,
     /// The same, of exact keys that lie close together.
     directory: Option<Directory>,
     /// With so many groups it is looked at again whether they do.
     directory_at: usize,
     /// The NULL key, when exact.
-    null: Option<Entry>,
+    null: Option<GroupEntry>,
     /// Slots below `n_slots` that no group has.
     free: Vec<u32>,
     n_slots: u32,
@@ -71,7 +71,7 @@ pub struct GroupTable {
 
 /// A live group.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct GroupEntry {
     hash: u64,
     slot: u32,
     /// Where the slot is in the [`Touched`] under construction, if what is there is the slot. It is
@@ -192,7 +192,7 @@ impl GroupTable {
         let mut new_of_old = vec![u32::MAX; n_slots];
         old_of_new.iter().enumerate().for_each(|(new, &old)| new_of_old[old as usize] = new as u32);
 
-        let renumbered = |entry: Entry| Entry { slot: new_of_old[entry.slot as usize], ..entry };
+        let renumbered = |entry: GroupEntry| GroupEntry { slot: new_of_old[entry.slot as usize], ..entry };
         let mut table = HashTable::with_capacity(old_of_new.len());
         for entry in self.table.drain().map(renumbered) {
             table.insert_unique(spread(entry.hash), entry, |other| spread(other.hash));
@@ -329,7 +329,7 @@ impl GroupTable {
         self.directory_at = 2 * directory.len().max(DIRECTORY_GROUPS_MIN);
         self.table.reserve(directory.len(), |entry| spread(entry.hash));
         for (hash, slot) in directory.groups() {
-            let entry = Entry { hash, slot, index: u32::MAX };
+            let entry = GroupEntry { hash, slot, index: u32::MAX };
             self.table.insert_unique(spread(hash), entry, |other| spread(other.hash));
         }
     }
@@ -362,14 +362,14 @@ impl GroupTable {
         }
         let slot = self.next_slot();
         let index = touched.enter(slot, u32::MAX, row);
-        self.table.insert_unique(spread(hash), Entry { hash, slot, index }, |entry| spread(entry.hash));
+        self.table.insert_unique(spread(hash), GroupEntry { hash, slot, index }, |entry| spread(entry.hash));
         new.push(slot, row);
         index
     }
 
     fn touch_null(&mut self, row: u32, touched: &mut Touched) -> u32 {
         let slot = self.null.map(|entry| entry.slot).unwrap_or_else(|| self.next_slot());
-        let entry = self.null.get_or_insert(Entry { hash: 0, slot, index: u32::MAX });
+        let entry = self.null.get_or_insert(GroupEntry { hash: 0, slot, index: u32::MAX });
         entry.index = touched.enter(slot, entry.index, row);
         entry.index
     }
@@ -446,7 +446,7 @@ impl GroupTable {
             return candidates[index];
         }
         let slot = self.next_slot();
-        self.table.insert_unique(spread(hash), Entry { hash, slot, index: u32::MAX }, |entry| spread(entry.hash));
+        self.table.insert_unique(spread(hash), GroupEntry { hash, slot, index: u32::MAX }, |entry| spread(entry.hash));
         new.push(slot, row);
         slot
     }

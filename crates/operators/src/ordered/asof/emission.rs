@@ -10,7 +10,7 @@ use anabranch_flow::tactic::Output;
 
 /// The right row that a left row is joined with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Match {
+pub(super) struct AsofMatch {
     pub(super) place: Place,
     /// Which of the two walks over right rows the place belongs to.
     pub(super) is_ahead: bool,
@@ -22,7 +22,7 @@ pub(super) struct Match {
 #[derive(Default)]
 pub(super) struct Emission {
     pairs: Updates,
-    matches: Vec<Match>,
+    matches: Vec<AsofMatch>,
     alone: Updates,
 }
 
@@ -36,7 +36,7 @@ struct Updates {
 
 impl Emission {
     /// A left row whose multiplicity and match at each of the times are these.
-    pub(super) fn add(&mut self, place: Place, times: &[Time], counts: &[Diff], found: &[Option<Match>]) {
+    pub(super) fn add(&mut self, place: Place, times: &[Time], counts: &[Diff], found: &[Option<AsofMatch>]) {
         for now in 1..times.len() {
             let (before, time) = (now - 1, times[now]);
             if found[before] == found[now] {
@@ -48,7 +48,7 @@ impl Emission {
         }
     }
 
-    fn push(&mut self, place: Place, found: Option<Match>, time: Time, diff: Diff) {
+    fn push(&mut self, place: Place, found: Option<AsofMatch>, time: Time, diff: Diff) {
         if diff == 0 {
             return;
         }
@@ -72,7 +72,7 @@ impl Emission {
     ) {
         if !self.matches.is_empty() {
             let right: Vec<&[ArrayRef]> = behind.iter().chain(ahead).copied().collect();
-            let offset = |found: &Match| if found.is_ahead { behind.len() as u32 } else { 0 };
+            let offset = |found: &AsofMatch| if found.is_ahead { behind.len() as u32 } else { 0 };
             let places: Vec<Place> =
                 self.matches.iter().map(|found| (found.place.0 + offset(found), found.place.1)).collect();
             let (right, places) = only_used(&right, places);

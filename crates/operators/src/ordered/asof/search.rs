@@ -12,10 +12,10 @@ use anabranch_batch::order::prefix_of_whole;
 use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
-use super::emission::{Emission, Match};
+use super::emission::{AsofMatch, Emission};
 use super::spec::{AsofSpec, Strategy};
 use super::sweep::{Ahead, Behind, Side};
-use crate::ordered::trace::Walk;
+use crate::ordered::trace::TraceWalk;
 
 /// Walks keys, one after another.
 pub(super) struct Search<'a> {
@@ -24,13 +24,13 @@ pub(super) struct Search<'a> {
     behind: Behind,
     ahead: Option<Ahead>,
     /// The match of the present left row at each time.
-    found: Vec<Option<Match>>,
+    found: Vec<Option<AsofMatch>>,
     /// The multiplicity of the present left row at each time.
     counts: Vec<Diff>,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(spec: &'a AsofSpec, left: Walk, behind: Walk, ahead: Option<Walk>) -> Search<'a> {
+    pub(super) fn new(spec: &'a AsofSpec, left: TraceWalk, behind: TraceWalk, ahead: Option<TraceWalk>) -> Search<'a> {
         Search {
             left: Side::new(left, spec.left_time),
             behind: Behind::new(Side::new(behind, spec.right_time)),

@@ -11,20 +11,20 @@ use anabranch_batch::order::prefix_of_whole;
 use anabranch_batch::{Diff, Time};
 use arrow::array::ArrayRef;
 
-use super::emission::Match;
+use super::emission::AsofMatch;
 use super::spec::AsofSpec;
 use crate::ordered::instants::Instants;
-use crate::ordered::trace::{Place, Walk};
+use crate::ordered::trace::{Place, TraceWalk};
 
 /// One side's walk, and the times of its rows.
 pub(super) struct Side {
-    pub(super) walk: Walk,
+    pub(super) walk: TraceWalk,
     /// Of each chunk that places refer to.
     instants: Vec<Instants>,
 }
 
 impl Side {
-    pub(super) fn new(walk: Walk, time: usize) -> Side {
+    pub(super) fn new(walk: TraceWalk, time: usize) -> Side {
         Side { instants: walk.column(time).iter().map(Instants::of).collect(), walk }
     }
 
@@ -40,7 +40,7 @@ impl Side {
 pub(super) struct Behind {
     side: Side,
     /// The nearest right row behind `swept`, at each time; none where it is out of tolerance.
-    carried: Vec<Option<Match>>,
+    carried: Vec<Option<AsofMatch>>,
     /// The instant up to which `carried` is right.
     swept: Option<i64>,
     /// The latest instant up to `stable_swept` with a right row that is there at all times.
@@ -107,7 +107,7 @@ impl Behind {
         key: usize,
         times: &[Time],
         at: i64,
-        found: &mut [Option<Match>],
+        found: &mut [Option<AsofMatch>],
     ) {
         let Some(from) = (if spec.exact { Some(at) } else { at.checked_sub(1) }) else { return };
         let is_near = |instant: i64| spec.tolerance.is_none_or(|tolerance| at.abs_diff(instant) <= tolerance);
@@ -128,7 +128,7 @@ impl Behind {
             }
             for (found, count) in found.iter_mut().zip(counts) {
                 if *count > 0 && found.is_none() {
-                    *found = Some(Match { place, is_ahead: false, instant });
+                    *found = Some(AsofMatch { place, is_ahead: false, instant });
                     missing -= 1;
                 }
             }
@@ -190,7 +190,7 @@ impl Ahead {
         key: usize,
         times: &[Time],
         at: i64,
-        found: &mut [Option<Match>],
+        found: &mut [Option<AsofMatch>],
     ) {
         let Some(from) = (if spec.exact { Some(at) } else { at.checked_add(1) }) else { return };
         while self.passed.front().is_some_and(|(_, instant)| *instant < from) {
@@ -208,7 +208,7 @@ impl Ahead {
             let distance = instant.abs_diff(at);
             let is_near = spec.tolerance.is_none_or(|tolerance| distance <= tolerance);
             if is_near && found.is_none_or(|behind| distance <= behind.instant.abs_diff(at)) {
-                *found = Some(Match { place, is_ahead: true, instant });
+                *found = Some(AsofMatch { place, is_ahead: true, instant });
             }
         }
     }

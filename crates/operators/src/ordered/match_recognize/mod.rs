@@ -34,7 +34,7 @@ mod tactic;
 #[cfg(test)]
 mod tests;
 
-pub use program::{Program, RowPattern};
+pub use program::{RecognizeProgram, RowPattern};
 pub use search::BACKTRACKS_MAX;
-pub use spec::{At, Cell, CellValue, Condition, End, Fold, RecognizeSpec, Skip, Variable};
+pub use spec::{At, CellSpec, CellValue, Condition, EndSpec, Fold, RecognizeSpec, Skip, VariableSpec};
 pub use tactic::Recognize;

@@ -38,7 +38,7 @@ pub struct TooLarge;
 
 /// What to do, step by step, beginning with the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct RecognizeProgram {
     pub(super) steps: Vec<Instruction>,
 }
 
@@ -103,13 +103,13 @@ fn alternatives(mut parts: Vec<RowPattern>) -> Option<RowPattern> {
     }
 }
 
-impl Program {
+impl RecognizeProgram {
     /// The program of a pattern.
     ///
     /// # Errors
     /// When it has more than [`STEPS_MAX`] steps.
-    pub fn new(pattern: &RowPattern) -> Result<Program, TooLarge> {
-        let mut program = Program { steps: Vec::new() };
+    pub fn new(pattern: &RowPattern) -> Result<RecognizeProgram, TooLarge> {
+        let mut program = RecognizeProgram { steps: Vec::new() };
         program.add(pattern)?;
         program.push(Instruction::End)?;
         Ok(program)

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::program::{Instruction, Program};
+use super::program::{Instruction, RecognizeProgram};
 
 /// Most times that the search for a match goes back, where conditions depend on the match so far.
 pub const BACKTRACKS_MAX: usize = 1 << 20;
@@ -16,7 +16,7 @@ pub(super) type Meets<'a> = &'a mut dyn FnMut(usize, &[usize]) -> Result<bool, S
 
 /// A search over the rows of one partition.
 pub(super) struct Search<'a> {
-    program: &'a Program,
+    program: &'a RecognizeProgram,
     /// Forks and rows from which there is no match; `None` where that depends on the match so far.
     failed: Option<HashSet<(u32, u32)>>,
     /// Where to go back to: step and row.
@@ -26,7 +26,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(program: &'a Program, depends_on_match: bool) -> Search<'a> {
+    pub(super) fn new(program: &'a RecognizeProgram, depends_on_match: bool) -> Search<'a> {
         let failed = (!depends_on_match).then(HashSet::new);
         Search { program, failed, choices: Vec::new(), labels: Vec::new() }
     }

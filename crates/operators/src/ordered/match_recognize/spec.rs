@@ -4,7 +4,7 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use arrow::datatypes::DataType;
 
-use super::program::Program;
+use super::program::RecognizeProgram;
 use crate::expression::ExpressionRef;
 
 /// What is looked for. Columns are positions in the input; variables are numbers.
@@ -15,13 +15,13 @@ pub struct RecognizeSpec {
     /// The order of a partition's rows.
     pub order: Vec<(usize, Direction)>,
     /// What follows what.
-    pub program: Program,
+    pub program: RecognizeProgram,
     /// What a row must meet to be taken for a variable.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<VariableSpec>,
     /// What conditions read, in the order of their columns.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CellSpec>,
     /// What a match yields beside the partition's columns.
-    pub output: Vec<Cell>,
+    pub output: Vec<CellSpec>,
     /// Where the search goes on after a match.
     pub skip: Skip,
     /// The first and the last row of a match are less than so many units of the first order column
@@ -35,7 +35,7 @@ pub struct RecognizeSpec {
 
 /// A variable of the pattern.
 #[derive(Clone)]
-pub struct Variable {
+pub struct VariableSpec {
     /// As written.
     pub name: String,
     /// Over the cells; `None` is met by all rows.
@@ -53,7 +53,7 @@ pub struct Condition {
 
 /// A value that depends on a match.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct CellSpec {
     /// What it is.
     pub value: CellValue,
     /// Its type.
@@ -89,7 +89,7 @@ pub enum CellValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct At {
     /// From which end it is counted.
-    pub end: End,
+    pub end: EndSpec,
     /// Among the rows taken for this variable; `None` for all of the match.
     pub variable: Option<usize>,
     /// So many of these rows are skipped.
@@ -100,7 +100,7 @@ pub struct At {
 
 /// An end of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum End {
+pub enum EndSpec {
     /// Its first row.
     First,
     /// Its last row; in a condition, the row that is looked at.
@@ -138,7 +138,7 @@ impl CellValue {
     /// the match so far; then how far from that row its value is.
     pub(super) fn offset_from_row(&self, variable: usize) -> Option<i64> {
         match self {
-            CellValue::Column { at: At { end: End::Last, variable: of, skipped: 0, offset }, .. }
+            CellValue::Column { at: At { end: EndSpec::Last, variable: of, skipped: 0, offset }, .. }
                 if of.is_none_or(|of| of == variable) =>
             {
                 Some(*offset)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::cells::{self, Match, SUM_OUT_OF_RANGE};
 use super::search::Search;
-use super::spec::{CellValue, RecognizeSpec, Skip, Variable};
+use super::spec::{CellValue, RecognizeSpec, Skip, VariableSpec};
 use crate::expression::evaluate;
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::OrderedTrace;
@@ -66,7 +66,7 @@ impl Recognize {
         read.dedup();
         let order = spec.order.iter().filter(|(column, _)| !spec.partition.contains(column)).copied().collect();
         let (key, types) = (spec.partition.clone(), spec.input_types.clone());
-        let depends = |(variable, of): (usize, &Variable)| {
+        let depends = |(variable, of): (usize, &VariableSpec)| {
             let condition = of.condition.iter();
             let mut cells = condition.flat_map(|condition| &condition.cells);
             cells.any(|cell| spec.cells[*cell].value.offset_from_row(variable).is_none())
@@ -91,7 +91,7 @@ impl Recognize {
     /// Evaluates the conditions that depend on rows alone.
     fn masks(&self, versions: &[Version], rows: &Rows) -> Vec<Mask> {
         let n_rows = versions.last().map_or(0, |version| version.to);
-        let mask = |(variable, of): (usize, &Variable)| {
+        let mask = |(variable, of): (usize, &VariableSpec)| {
             let Some(condition) = &of.condition else { return Mask::All };
             let mut columns = self.null_cells(n_rows);
             for &cell in &condition.cells {

@@ -21,14 +21,14 @@ impl Expression for Less {
     }
 }
 
-fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
+fn cell(end: EndSpec, variable: Option<usize>, offset: i64) -> CellSpec {
     let value = CellValue::Column { column: 2, at: At { end, variable, skipped: 0, offset } };
-    Cell { value, data_type: DataType::Int64 }
+    CellSpec { value, data_type: DataType::Int64 }
 }
 
 /// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is
 /// compared with.
-fn falls(before: Cell) -> Recognize {
+fn falls(before: CellSpec) -> Recognize {
     let pattern = RowPattern::Sequence(vec![
         RowPattern::Variable(0),
         RowPattern::Repeat { part: Box::new(RowPattern::Variable(1)), min: 1, max: None, is_reluctant: false },
@@ -37,16 +37,19 @@ fn falls(before: Cell) -> Recognize {
     Recognize::new(RecognizeSpec {
         partition: vec![0],
         order: vec![(1, Direction::ASCENDING)],
-        program: Program::new(&pattern).unwrap(),
+        program: RecognizeProgram::new(&pattern).unwrap(),
         variables: vec![
-            Variable { name: "a".into(), condition: None },
-            Variable { name: "b".into(), condition: Some(Condition { expression: Arc::new(Less), cells: vec![0, 1] }) },
+            VariableSpec { name: "a".into(), condition: None },
+            VariableSpec {
+                name: "b".into(),
+                condition: Some(Condition { expression: Arc::new(Less), cells: vec![0, 1] }),
+            },
         ],
-        cells: vec![cell(End::Last, None, 0), before],
+        cells: vec![cell(EndSpec::Last, None, 0), before],
         output: vec![
-            cell(End::First, None, 0),
-            cell(End::Last, Some(1), 0),
-            Cell { value: count, data_type: DataType::Int64 },
+            cell(EndSpec::First, None, 0),
+            cell(EndSpec::Last, Some(1), 0),
+            CellSpec { value: count, data_type: DataType::Int64 },
         ],
         skip: Skip::PastLastRow,
         within: None,
@@ -89,7 +92,7 @@ fn step(recognize: &mut Recognize, upto: Time) -> Vec<Change> {
 #[test]
 fn matches_follow_the_rows_of_their_partition() {
     // The row before, seen from the row; and from the match so far.
-    for before in [cell(End::Last, None, -1), cell(End::Last, Some(1), -1)] {
+    for before in [cell(EndSpec::Last, None, -1), cell(EndSpec::Last, Some(1), -1)] {
         let mut recognize = falls(before);
         recognize
             .push(0, rows(&[(7, 1, 50, 1, 1), (7, 2, 40, 1, 1), (7, 3, 30, 1, 1), (7, 4, 60, 1, 1), (8, 1, 9, 1, 1)]));
@@ -107,7 +110,7 @@ fn programs_prefer_what_patterns_prefer() {
         |part: RowPattern, min, max, is_reluctant| RowPattern::Repeat { part: Box::new(part), min, max, is_reluctant };
     // What the variables of a match of n rows are, if every row may be taken for every variable.
     let labels = |pattern: RowPattern, n: usize| {
-        let program = Program::new(&pattern).unwrap();
+        let program = RecognizeProgram::new(&pattern).unwrap();
         let mut search = super::search::Search::new(&program, false);
         search.run(0, n, &mut |_, _| Ok(true)).unwrap().then(|| search.labels.clone())
     };
@@ -120,5 +123,5 @@ fn programs_prefer_what_patterns_prefer() {
     let nested = repeat(repeat(variable(0), 0, Some(2), false), 2, None, false);
     assert_eq!((labels(nested.clone(), 5), labels(nested, 0)), (Some(vec![0; 5]), None));
     let many = repeat(repeat(variable(0), 1000, Some(1000), false), 1000, None, false);
-    assert_eq!(Program::new(&many), Err(super::program::TooLarge));
+    assert_eq!(RecognizeProgram::new(&many), Err(super::program::TooLarge));
 }

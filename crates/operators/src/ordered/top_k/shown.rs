@@ -38,12 +38,12 @@ pub(super) struct Shown {
     key_types: Vec<DataType>,
     groups: GroupTable,
     /// By slot.
-    states: Vec<State>,
+    states: Vec<ShownState>,
     leisure: Leisure,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ShownState {
     /// Sum of the multiplicities of all rows.
     total: Diff,
     /// Rows shown.
@@ -74,7 +74,7 @@ pub(super) struct Decided {
 }
 
 /// Groups to ask for, in the order of their keys.
-pub(super) struct Asked {
+pub(super) struct AskedRanks {
     pub keys: Keys,
     /// For each key the times asked for: just before the first change in question, then at each
     /// change.
@@ -107,7 +107,7 @@ impl Shown {
         self.leisure.note(batch.len());
         let touched = self.groups.touch(&self.key_columns(batch), hashes);
         let segments = Segments::new(touched, batch.times());
-        self.states.resize(self.states.len().max(self.groups.n_slots()), State::default());
+        self.states.resize(self.states.len().max(self.groups.n_slots()), ShownState::default());
 
         let deltas = self.deltas(batch, &segments);
         let mut is_shown = vec![false; segments.len()];
@@ -162,7 +162,7 @@ impl Shown {
     }
 
     /// The groups of a batch that must be asked for; `None` if there are none.
-    pub fn asked(&self, batch: &Batch, decided: &Decided) -> Option<Asked> {
+    pub fn asked(&self, batch: &Batch, decided: &Decided) -> Option<AskedRanks> {
         if decided.asked.is_empty() {
             return None;
         }
@@ -172,7 +172,7 @@ impl Shown {
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
         let columns = gather::take(&self.key_columns(batch), &first_rows);
         let (keys, key_of_range) = Keys::from_columns(&columns, &hashes, NullKeys::Match);
-        let mut asked = Asked { times: vec![Vec::new(); keys.len()], slots: vec![0; keys.len()], keys };
+        let mut asked = AskedRanks { times: vec![Vec::new(); keys.len()], slots: vec![0; keys.len()], keys };
         for (range, key) in decided.asked.iter().zip(key_of_range) {
             let before = segments.times.get(range.start).saturating_sub(1);
             let times = range.clone().map(|segment| segments.times.get(segment));
@@ -184,7 +184,7 @@ impl Shown {
 
     /// Takes up how many rows each group that was asked for shows in the end, and, of those that
     /// show some, the last one (rows of `columns`, in turn).
-    pub fn learn(&mut self, asked: &Asked, shown: &[Diff], columns: &[ArrayRef]) {
+    pub fn learn(&mut self, asked: &AskedRanks, shown: &[Diff], columns: &[ArrayRef]) {
         let n_last = shown.iter().filter(|shown| **shown > 0).count();
         let words = if n_last > 0 { self.prefixes(|column| columns[column].clone(), n_last) } else { Vec::new() };
         let mut words = words.into_iter();
@@ -202,7 +202,7 @@ impl Shown {
             let slot = decided.segments.slot[range.start];
             let state = &mut self.states[slot as usize];
             if state.total == 0 && state.shown == 0 {
-                *state = State::default();
+                *state = ShownState::default();
                 self.groups.release(slot, hashes[decided.segments.first_row[range.start] as usize]);
             }
         }
@@ -224,18 +224,18 @@ impl Shown {
             return;
         }
         for (slot, hash) in leaving(&self.groups, &passed) {
-            self.states[slot as usize] = State::default();
+            self.states[slot as usize] = ShownState::default();
             self.groups.release(slot, hash);
         }
         self.shrink();
     }
 
     pub fn size_bytes(&self) -> usize {
-        self.groups.size_bytes() + self.states.capacity() * size_of::<State>()
+        self.groups.size_bytes() + self.states.capacity() * size_of::<ShownState>()
     }
 }
 
-impl State {
+impl ShownState {
     /// Whether a segment's rows are shown, all or none; `None` if that is not known.
     #[inline]
     fn take_up(&mut self, delta: &Delta, limit: Diff) -> Option<bool> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::Frame;
+use anabranch_batch::frame::WindowFrame;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, gather};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, UInt32Array, new_null_array};
@@ -66,7 +66,7 @@ impl Frames<'_> {
     fn picked(
         &self,
         column: usize,
-        frame: &Frame,
+        frame: &WindowFrame,
         pick: impl Fn(&mut dyn DoubleEndedIterator<Item = Range<usize>>) -> Option<usize>,
     ) -> ArrayRef {
         let mut picks: Vec<Option<u32>> = Vec::with_capacity(self.columns[column].len());
@@ -80,12 +80,12 @@ impl Frames<'_> {
         take(&self.columns[column], &UInt32Array::from(picks))
     }
 
-    fn spans(&self, version: &Version, frame: &Frame) -> Vec<Range<usize>> {
+    fn spans(&self, version: &Version, frame: &WindowFrame) -> Vec<Range<usize>> {
         spans(version, frame, self.peers, &self.spec.order, self.columns)
     }
 
     /// An aggregate over frames: over changes whose time is a row's number, for each version apart.
-    fn aggregate(&self, call: &Call, frame: &Frame) -> Results {
+    fn aggregate(&self, call: &Call, frame: &WindowFrame) -> Results {
         let changes = self.changes(call, frame);
         let mut out = Output::default();
         let mut aggregate = Aggregate::new(spec_of(call, changes.columns()), None);
@@ -120,7 +120,7 @@ impl Frames<'_> {
 
     /// The elements of all frames, as they come and go from row to row: number of the version,
     /// argument, filter, place in the order.
-    fn changes(&self, call: &Call, frame: &Frame) -> Batch {
+    fn changes(&self, call: &Call, frame: &WindowFrame) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
         for (number, version) in self.versions.iter().enumerate() {

@@ -8,7 +8,7 @@
 //!
 //! Law: at every time, the rows of each partition are put in order (ties by the remaining columns;
 //! a row with multiplicity n comes n times), and each yields one row: its columns, then the results
-//! of the functions over its [`Frame`]. A row of which a result does not exist (out of range) is an
+//! of the functions over its [`WindowFrame`]. A row of which a result does not exist (out of range) is an
 //! error, retracted when the result exists again.
 //!
 //! Frames move with their row and never back, so the rows whose frames hold a given row lie beside
@@ -28,12 +28,12 @@ mod tactic;
 mod tests;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::Frame;
+use anabranch_batch::frame::WindowFrame;
 use anabranch_batch::order::Direction;
 use arrow::datatypes::DataType;
 
 use crate::aggregate::Call;
-pub use tactic::Window;
+pub use tactic::WindowTactic;
 
 /// What is computed. Columns are positions in the input.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct WindowCall {
     /// What is computed.
     pub function: WindowFunction,
     /// Over which rows.
-    pub frame: Frame,
+    pub frame: WindowFrame,
 }
 
 /// What is computed over a frame.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_batch::order::{Comparator, Direction};
 use arrow::array::ArrayRef;
 
@@ -52,7 +52,7 @@ impl Peers {
 /// end ever moves back.
 pub(super) fn spans(
     version: &Version,
-    frame: &Frame,
+    frame: &WindowFrame,
     peers: &Peers,
     order: &[(usize, Direction)],
     columns: &[ArrayRef],
@@ -73,7 +73,7 @@ pub(super) fn spans(
 
 /// Finds the rows that a bound stands for.
 struct Finder<'a> {
-    bound: Bound,
+    bound: FrameBound,
     version: &'a Version,
     peers: &'a Peers,
     /// The order's first key against the bound's column.
@@ -82,14 +82,14 @@ struct Finder<'a> {
 
 impl<'a> Finder<'a> {
     fn new(
-        bound: Bound,
+        bound: FrameBound,
         version: &'a Version,
         peers: &'a Peers,
         order: &[(usize, Direction)],
         columns: &[ArrayRef],
     ) -> Finder<'a> {
         let comparator = match bound {
-            Bound::Key(column) => {
+            FrameBound::Key(column) => {
                 let (key, direction) = order[0];
                 let (keys, bounds) = ([columns[key].clone()], [columns[column].clone()]);
                 Some(Comparator::new(&keys, &bounds, &[direction]))
@@ -102,22 +102,22 @@ impl<'a> Finder<'a> {
     /// The first row of the frame.
     fn start(&self, row: usize) -> usize {
         match self.bound {
-            Bound::First => self.version.from,
-            Bound::Last => self.version.to.saturating_sub(1).max(self.version.from),
-            Bound::Rows(rows) => self.clamp(row as i128 + i128::from(rows)),
-            Bound::Peers(groups) => self.group(row, groups).map_or_else(|outside| outside, |group| group.start),
-            Bound::Key(_) => self.search(|row_of_key| self.compare(row_of_key, row) == Ordering::Less),
+            FrameBound::First => self.version.from,
+            FrameBound::Last => self.version.to.saturating_sub(1).max(self.version.from),
+            FrameBound::Rows(rows) => self.clamp(row as i128 + i128::from(rows)),
+            FrameBound::Peers(groups) => self.group(row, groups).map_or_else(|outside| outside, |group| group.start),
+            FrameBound::Key(_) => self.search(|row_of_key| self.compare(row_of_key, row) == Ordering::Less),
         }
     }
 
     /// The row behind the last row of the frame.
     fn end(&self, row: usize) -> usize {
         match self.bound {
-            Bound::First => (self.version.from + 1).min(self.version.to),
-            Bound::Last => self.version.to,
-            Bound::Rows(rows) => self.clamp(row as i128 + i128::from(rows) + 1),
-            Bound::Peers(groups) => self.group(row, groups).map_or_else(|outside| outside, |group| group.end),
-            Bound::Key(_) => self.search(|row_of_key| self.compare(row_of_key, row) != Ordering::Greater),
+            FrameBound::First => (self.version.from + 1).min(self.version.to),
+            FrameBound::Last => self.version.to,
+            FrameBound::Rows(rows) => self.clamp(row as i128 + i128::from(rows) + 1),
+            FrameBound::Peers(groups) => self.group(row, groups).map_or_else(|outside| outside, |group| group.end),
+            FrameBound::Key(_) => self.search(|row_of_key| self.compare(row_of_key, row) != Ordering::Greater),
         }
     }
 

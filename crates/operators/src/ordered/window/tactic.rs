@@ -16,18 +16,18 @@ use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 
 /// The tactic. See the page of [`super`].
-pub struct Window {
+pub struct WindowTactic {
     spec: WindowSpec,
     pending: Pending,
     trace: OrderedTrace,
 }
 
-impl Window {
+impl WindowTactic {
     /// Functions over no rows yet.
-    pub fn new(spec: WindowSpec) -> Window {
+    pub fn new(spec: WindowSpec) -> WindowTactic {
         let order = spec.order.iter().filter(|(column, _)| !spec.partition.contains(column)).copied().collect();
         let (key, types) = (spec.partition.clone(), spec.input_types.clone());
-        Window {
+        WindowTactic {
             trace: OrderedTrace::new(Layout { key, values: ValueOrder::Sorted(order), types }, spec.effort),
             pending: Pending::default(),
             spec,
@@ -62,7 +62,7 @@ impl Window {
     }
 }
 
-impl Timed for Window {
+impl Timed for WindowTactic {
     fn push(&mut self, input: usize, batch: Batch) {
         assert_eq!(input, 0, "window functions have one input");
         self.pending.push(batch);

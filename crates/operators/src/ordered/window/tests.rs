@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::{Bound, Exclude, Frame};
+use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -14,7 +14,7 @@ use anabranch_flow::tactic::{Output, Timed};
 /// Key, order, value, at, diff.
 type Update = (i64, i64, i64, Time, Diff);
 
-fn sums(start: Bound, end: Bound, exclude: Exclude) -> Window {
+fn sums(start: FrameBound, end: FrameBound, exclude: Exclude) -> WindowTactic {
     let sum = Call {
         function: Function::Sum,
         argument: Some(2),
@@ -23,8 +23,8 @@ fn sums(start: Bound, end: Bound, exclude: Exclude) -> Window {
         order: vec![],
         output_type: DataType::Int64,
     };
-    let frame = Frame { start, end, exclude };
-    Window::new(WindowSpec {
+    let frame = WindowFrame { start, end, exclude };
+    WindowTactic::new(WindowSpec {
         partition: vec![0],
         order: vec![(1, Direction::ASCENDING)],
         calls: vec![WindowCall { function: WindowFunction::Aggregate(sum), frame }],
@@ -33,7 +33,7 @@ fn sums(start: Bound, end: Bound, exclude: Exclude) -> Window {
     })
 }
 
-fn changes(window: &mut Window, updates: &[Update], upto: Time) -> Vec<(i64, i64, i64, Option<i64>, Time, Diff)> {
+fn changes(window: &mut WindowTactic, updates: &[Update], upto: Time) -> Vec<(i64, i64, i64, Option<i64>, Time, Diff)> {
     let column = |of: fn(&Update) -> i64| Arc::new(updates.iter().map(of).collect::<Int64Array>()) as ArrayRef;
     let times = Times::Column(updates.iter().map(|update| update.3).collect());
     let diffs = Diffs::Column(updates.iter().map(|update| update.4).collect());
@@ -55,7 +55,7 @@ fn changes(window: &mut Window, updates: &[Update], upto: Time) -> Vec<(i64, i64
 
 #[test]
 fn a_row_in_between_changes_the_sums_behind_it() {
-    let mut window = sums(Bound::First, Bound::Peers(0), Exclude::Nothing);
+    let mut window = sums(FrameBound::First, FrameBound::Peers(0), Exclude::Nothing);
     let first = changes(&mut window, &[(1, 1, 5, 1, 1), (1, 3, 2, 1, 1)], 2);
     assert_eq!(first, [(1, 1, 5, Some(5), 1, 1), (1, 3, 2, Some(7), 1, 1)]);
     let second = changes(&mut window, &[(1, 2, 1, 2, 1)], 3);
@@ -64,7 +64,7 @@ fn a_row_in_between_changes_the_sums_behind_it() {
 
 #[test]
 fn a_frame_that_holds_no_row_sums_to_null() {
-    let mut window = sums(Bound::Rows(-2), Bound::Rows(-1), Exclude::Nothing);
+    let mut window = sums(FrameBound::Rows(-2), FrameBound::Rows(-1), Exclude::Nothing);
     let rows = [(1, 1, 5, 1, 1), (1, 2, 2, 1, 1), (2, 1, 9, 1, 1)];
     let mut found = changes(&mut window, &rows, 2);
     found.sort();
@@ -75,7 +75,7 @@ fn a_frame_that_holds_no_row_sums_to_null() {
 fn rows_and_their_peers_are_left_out_as_asked() {
     let rows = [(1, 1, 1, 1, 1), (1, 2, 2, 1, 1), (1, 2, 4, 1, 1), (1, 3, 8, 1, 1)];
     let of = |exclude| {
-        let found = changes(&mut sums(Bound::First, Bound::Last, exclude), &rows, 2);
+        let found = changes(&mut sums(FrameBound::First, FrameBound::Last, exclude), &rows, 2);
         let mut sums: Vec<_> = found.into_iter().map(|row| (row.2, row.3.unwrap())).collect();
         sums.sort();
         sums.into_iter().map(|(_, sum)| sum).collect::<Vec<_>>()

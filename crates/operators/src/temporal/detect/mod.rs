@@ -34,7 +34,7 @@ mod tactic;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{Automaton, Pattern};
+pub use pattern::{Automaton, DetectPattern};
 pub use tactic::Detect;
 
 use anabranch_batch::Time;
@@ -71,7 +71,7 @@ pub struct DetectSpec {
 #[derive(Clone)]
 pub struct Element {
     /// How many events it looks at.
-    pub takes: Takes,
+    pub takes: DetectTakes,
     /// What an event must meet; `None` is met by all.
     pub condition: Option<ExpressionRef>,
     /// Whether the condition reads the register.
@@ -82,7 +82,7 @@ pub struct Element {
 
 /// How many events of an instant an element looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Takes {
+pub enum DetectTakes {
     /// The one event of an instant, which meets the condition.
     Event,
     /// An instant of which some event meets the condition.

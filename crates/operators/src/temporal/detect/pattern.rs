@@ -10,15 +10,15 @@
 
 /// A regular expression. Elements are numbers, of conditions listed elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Pattern {
+pub enum DetectPattern {
     /// One element.
     Element(usize),
     /// One after another; of nothing, the empty sequence.
-    Sequence(Vec<Pattern>),
+    Sequence(Vec<DetectPattern>),
     /// Any one of these.
-    Alternatives(Vec<Pattern>),
+    Alternatives(Vec<DetectPattern>),
     /// At least so often, and at most so often.
-    Repeat(Box<Pattern>, usize, Option<usize>),
+    Repeat(Box<DetectPattern>, usize, Option<usize>),
 }
 
 /// Most occurrences that an expression may have, repetitions written out.
@@ -42,46 +42,47 @@ pub struct Automaton {
 
 /// Where the matches of a part of the expression begin and end.
 #[derive(Clone, Debug, Default)]
-struct Part {
+struct PatternPart {
     first: Vec<u32>,
     last: Vec<u32>,
     /// Whether the part accepts the empty sequence.
     is_nullable: bool,
 }
 
-impl Pattern {
+impl DetectPattern {
     /// The expression, no or one time.
-    pub fn optional(self) -> Pattern {
-        Pattern::Repeat(Box::new(self), 0, Some(1))
+    pub fn optional(self) -> DetectPattern {
+        DetectPattern::Repeat(Box::new(self), 0, Some(1))
     }
 
     /// The expression any number of times.
-    pub fn star(self) -> Pattern {
-        Pattern::Repeat(Box::new(self), 0, None)
+    pub fn star(self) -> DetectPattern {
+        DetectPattern::Repeat(Box::new(self), 0, None)
     }
 
     /// The expression at least once.
-    pub fn plus(self) -> Pattern {
-        Pattern::Repeat(Box::new(self), 1, None)
+    pub fn plus(self) -> DetectPattern {
+        DetectPattern::Repeat(Box::new(self), 1, None)
     }
 
     /// Occurrences of elements, repetitions written out; saturating.
     pub fn n_occurrences(&self) -> usize {
-        let sum = |parts: &[Pattern]| parts.iter().fold(0usize, |sum, part| sum.saturating_add(part.n_occurrences()));
+        let sum =
+            |parts: &[DetectPattern]| parts.iter().fold(0usize, |sum, part| sum.saturating_add(part.n_occurrences()));
         match self {
-            Pattern::Element(_) => 1,
-            Pattern::Sequence(parts) | Pattern::Alternatives(parts) => sum(parts),
-            Pattern::Repeat(part, min, max) => part.n_occurrences().saturating_mul(max.unwrap_or((*min).max(1))),
+            DetectPattern::Element(_) => 1,
+            DetectPattern::Sequence(parts) | DetectPattern::Alternatives(parts) => sum(parts),
+            DetectPattern::Repeat(part, min, max) => part.n_occurrences().saturating_mul(max.unwrap_or((*min).max(1))),
         }
     }
 
     /// Whether no event at all is a match.
     pub fn accepts_nothing_at_all(&self) -> bool {
         match self {
-            Pattern::Element(_) => false,
-            Pattern::Sequence(parts) => parts.iter().all(Pattern::accepts_nothing_at_all),
-            Pattern::Alternatives(parts) => parts.iter().any(Pattern::accepts_nothing_at_all),
-            Pattern::Repeat(part, min, _) => *min == 0 || part.accepts_nothing_at_all(),
+            DetectPattern::Element(_) => false,
+            DetectPattern::Sequence(parts) => parts.iter().all(DetectPattern::accepts_nothing_at_all),
+            DetectPattern::Alternatives(parts) => parts.iter().any(DetectPattern::accepts_nothing_at_all),
+            DetectPattern::Repeat(part, min, _) => *min == 0 || part.accepts_nothing_at_all(),
         }
     }
 }
@@ -92,7 +93,7 @@ impl Automaton {
     /// # Panics
     /// If the expression has more than [`OCCURRENCES_MAX`] occurrences, or repeats at most fewer
     /// times than at least.
-    pub fn new(pattern: &Pattern) -> Automaton {
+    pub fn new(pattern: &DetectPattern) -> Automaton {
         assert!(pattern.n_occurrences() <= OCCURRENCES_MAX, "a pattern has at most {OCCURRENCES_MAX} occurrences");
         let mut automaton = Automaton::default();
         let part = automaton.add(pattern);
@@ -106,42 +107,42 @@ impl Automaton {
         automaton
     }
 
-    fn add(&mut self, pattern: &Pattern) -> Part {
+    fn add(&mut self, pattern: &DetectPattern) -> PatternPart {
         match pattern {
-            Pattern::Element(element) => {
+            DetectPattern::Element(element) => {
                 let state = self.element.len() as u32;
                 self.element.push(*element);
                 self.next.push(Vec::new());
-                Part { first: vec![state], last: vec![state], is_nullable: false }
+                PatternPart { first: vec![state], last: vec![state], is_nullable: false }
             }
-            Pattern::Sequence(parts) => {
-                let empty = Part { is_nullable: true, ..Part::default() };
+            DetectPattern::Sequence(parts) => {
+                let empty = PatternPart { is_nullable: true, ..PatternPart::default() };
                 parts.iter().fold(empty, |before, part| {
                     let part = self.add(part);
                     self.follow(before, part)
                 })
             }
-            Pattern::Alternatives(parts) => parts.iter().fold(Part::default(), |mut all, part| {
+            DetectPattern::Alternatives(parts) => parts.iter().fold(PatternPart::default(), |mut all, part| {
                 let part = self.add(part);
                 all.first.extend(part.first);
                 all.last.extend(part.last);
                 all.is_nullable |= part.is_nullable;
                 all
             }),
-            Pattern::Repeat(part, min, max) => self.add_repeated(part, *min, *max),
+            DetectPattern::Repeat(part, min, max) => self.add_repeated(part, *min, *max),
         }
     }
 
     /// The part once for each necessary time; optional times nest, so that each is entered only
     /// after the one before. The last time loops when there is no most.
-    fn add_repeated(&mut self, part: &Pattern, min: usize, max: Option<usize>) -> Part {
+    fn add_repeated(&mut self, part: &DetectPattern, min: usize, max: Option<usize>) -> PatternPart {
         assert!(max.is_none_or(|max| max >= min), "a repetition ends no earlier than it begins");
-        let times: Vec<Part> = (0..max.unwrap_or(min.max(1))).map(|_| self.add(part)).collect();
+        let times: Vec<PatternPart> = (0..max.unwrap_or(min.max(1))).map(|_| self.add(part)).collect();
         if let (None, Some(last)) = (max, times.last()) {
             self.connect(&last.last, &last.first);
             self.is_unbounded = true;
         }
-        let empty = Part { is_nullable: true, ..Part::default() };
+        let empty = PatternPart { is_nullable: true, ..PatternPart::default() };
         times.into_iter().enumerate().rev().fold(empty, |after, (time, one)| {
             let mut all = self.follow(one, after);
             all.is_nullable |= time >= min;
@@ -150,7 +151,7 @@ impl Automaton {
     }
 
     /// The one part after the other.
-    fn follow(&mut self, before: Part, after: Part) -> Part {
+    fn follow(&mut self, before: PatternPart, after: PatternPart) -> PatternPart {
         self.connect(&before.last, &after.first);
         let mut first = before.first;
         let mut last = after.last;
@@ -160,7 +161,7 @@ impl Automaton {
         if after.is_nullable {
             last.extend(before.last);
         }
-        Part { first, last, is_nullable: before.is_nullable && after.is_nullable }
+        PatternPart { first, last, is_nullable: before.is_nullable && after.is_nullable }
     }
 
     fn connect(&mut self, from: &[u32], to: &[u32]) {
@@ -186,23 +187,23 @@ mod tests {
     }
 
     /// Whether the expression accepts these elements, by trying all ways to cut.
-    fn model(pattern: &Pattern, elements: &[usize]) -> bool {
-        let cuts = |left: &Pattern, right: &Pattern| {
+    fn model(pattern: &DetectPattern, elements: &[usize]) -> bool {
+        let cuts = |left: &DetectPattern, right: &DetectPattern| {
             (0..=elements.len()).any(|cut| model(left, &elements[..cut]) && model(right, &elements[cut..]))
         };
         match pattern {
-            Pattern::Element(element) => elements == [*element],
-            Pattern::Sequence(parts) => match parts.split_first() {
+            DetectPattern::Element(element) => elements == [*element],
+            DetectPattern::Sequence(parts) => match parts.split_first() {
                 None => elements.is_empty(),
-                Some((head, tail)) => cuts(head, &Pattern::Sequence(tail.to_vec())),
+                Some((head, tail)) => cuts(head, &DetectPattern::Sequence(tail.to_vec())),
             },
-            Pattern::Alternatives(parts) => parts.iter().any(|part| model(part, elements)),
-            Pattern::Repeat(part, min, max) => {
+            DetectPattern::Alternatives(parts) => parts.iter().any(|part| model(part, elements)),
+            DetectPattern::Repeat(part, min, max) => {
                 (*min == 0 && elements.is_empty())
                     || (*max != Some(0)
                         && (!elements.is_empty() || *min > 0)
                         && (usize::from(!elements.is_empty())..=elements.len()).any(|cut| {
-                            let rest = Pattern::Repeat(
+                            let rest = DetectPattern::Repeat(
                                 part.clone(),
                                 min.saturating_sub(1),
                                 max.map(|max| max.saturating_sub(1)),
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    fn random_pattern(state: &mut u64, depth: usize) -> Pattern {
+    fn random_pattern(state: &mut u64, depth: usize) -> DetectPattern {
         let mut random = |n: u64| {
             *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (*state >> 33) % n
@@ -223,11 +224,11 @@ mod tests {
         let n = random(3);
         let max = random(3);
         match choice {
-            0 | 1 => Pattern::Element(n as usize % 2),
-            2 => Pattern::Sequence((0..n).map(|_| random_pattern(state, depth - 1)).collect()),
-            3 => Pattern::Alternatives((0..=n).map(|_| random_pattern(state, depth - 1)).collect()),
+            0 | 1 => DetectPattern::Element(n as usize % 2),
+            2 => DetectPattern::Sequence((0..n).map(|_| random_pattern(state, depth - 1)).collect()),
+            3 => DetectPattern::Alternatives((0..=n).map(|_| random_pattern(state, depth - 1)).collect()),
             4 => random_pattern(state, depth - 1).star(),
-            _ => Pattern::Repeat(
+            _ => DetectPattern::Repeat(
                 Box::new(random_pattern(state, depth - 1)),
                 n as usize,
                 (max > 0).then_some((n + max) as usize),
@@ -256,8 +257,8 @@ mod tests {
 
     #[test]
     fn only_loops_are_unbounded() {
-        let element = || Pattern::Element(0);
+        let element = || DetectPattern::Element(0);
         assert!(Automaton::new(&element().plus()).is_unbounded);
-        assert!(!Automaton::new(&Pattern::Repeat(Box::new(element()), 2, Some(9))).is_unbounded);
+        assert!(!Automaton::new(&DetectPattern::Repeat(Box::new(element()), 2, Some(9))).is_unbounded);
     }
 }

@@ -4,7 +4,7 @@ use anabranch_batch::{Batch, Columns, Diffs, Time, Times, Until, gather};
 use arrow::array::{ArrayRef, BooleanArray};
 
 use super::tactic::Instant;
-use super::{DetectSpec, Element, Takes};
+use super::{DetectSpec, DetectTakes, Element};
 use crate::expression::{ExpressionRef, evaluate};
 use crate::stateless::filter_project::{error_rows, evaluate_mask};
 use crate::temporal::events::Ready;
@@ -42,7 +42,7 @@ pub(super) enum Mask {
 
 /// What a step is made with.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct DetectStep<'a> {
     pub(super) spec: &'a DetectSpec,
     pub(super) ready: &'a Ready,
     /// Rows that instants are ranges of.
@@ -68,7 +68,7 @@ impl Mask {
     }
 }
 
-impl<'a> Step<'a> {
+impl<'a> DetectStep<'a> {
     /// Adds the arcs to `states` that an instance may follow at instant `instant`, as far as that
     /// can be said without its register.
     pub(super) fn propose(
@@ -83,7 +83,7 @@ impl<'a> Step<'a> {
         for &state in states {
             let element = self.spec.automaton.element[state as usize];
             let is_possible = match (self.spec.elements[element].takes, &self.masks[element]) {
-                (Takes::Event, _) if rows.len() != 1 => false,
+                (DetectTakes::Event, _) if rows.len() != 1 => false,
                 (_, Mask::Unknown) => true,
                 (takes, Mask::All) => takes.holds(rows, |_| true),
                 (takes, Mask::Rows(mask)) => takes.holds(rows, |row| mask.value(row as usize)),
@@ -204,7 +204,7 @@ impl<'a> Step<'a> {
     fn rows_met(&self, candidate: &Candidate, element: usize, out: &mut Output) -> Vec<u32> {
         let rows = self.rows_of(candidate.instant);
         match (self.spec.elements[element].takes, &self.masks[element]) {
-            (Takes::Event, _) | (_, Mask::All) => rows.to_vec(),
+            (DetectTakes::Event, _) | (_, Mask::All) => rows.to_vec(),
             (_, Mask::Rows(mask)) => rows.iter().copied().filter(|&row| mask.value(row as usize)).collect(),
             (_, Mask::Unknown) => {
                 let Some(condition) = &self.spec.elements[element].condition else { return rows.to_vec() };
@@ -272,15 +272,15 @@ fn evaluate_parts<'i>(
     }
 }
 
-impl Takes {
+impl DetectTakes {
     /// Whether these events, of which each meets the condition or not, are taken.
     fn holds(self, events: &[u32], meets: impl Fn(u32) -> bool) -> bool {
         let mut events = events.iter().map(|&event| meets(event));
         match self {
-            Takes::Event => events.all(|met| met),
-            Takes::Some => events.any(|met| met),
-            Takes::All => events.all(|met| met),
-            Takes::None => !events.any(|met| met),
+            DetectTakes::Event => events.all(|met| met),
+            DetectTakes::Some => events.any(|met| met),
+            DetectTakes::All => events.all(|met| met),
+            DetectTakes::None => !events.any(|met| met),
         }
     }
 }

@@ -7,7 +7,7 @@ use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
-use super::step::{Candidate, Mask, Step, Taken};
+use super::step::{Candidate, DetectStep, Mask, Taken};
 use super::{DetectSpec, Overlap, Simultaneous};
 use crate::aggregate::group_table::GroupTable;
 use crate::stateless::filter_project::error_rows;
@@ -169,7 +169,7 @@ impl Detect {
         out: &mut Output,
     ) {
         let mut old_registers = Vec::new();
-        let step = |registers| Step { spec: &self.spec, ready, rows, instants, masks, registers };
+        let step = |registers| DetectStep { spec: &self.spec, ready, rows, instants, masks, registers };
         let mut candidates = Vec::new();
         {
             let step = step(&self.registers);
@@ -212,7 +212,7 @@ impl Detect {
         }
     }
 
-    fn propose_new(&self, step: &Step, index: u32, instant: &Instant, candidates: &mut Vec<Candidate>) {
+    fn propose_new(&self, step: &DetectStep, index: u32, instant: &Instant, candidates: &mut Vec<Candidate>) {
         step.propose(index, &self.spec.automaton.first, instant.time, self.new_register, candidates);
     }
 

@@ -10,9 +10,9 @@ use anabranch_batch::{Batch, Diffs, END, Time, Times, Until, gather};
 use arrow::array::{ArrayRef, Int64Array};
 
 use super::stream::{Arriving, Ingress};
-use super::waiting::{Entry, Place};
-use super::{Disorder, Ends, Late};
-use crate::temporal::events::{Kind, kind};
+use super::waiting::{Place, WaitingEvent};
+use super::{Disorder, IngressEnds, Late};
+use crate::temporal::events::{EventKind, kind};
 
 impl Ingress {
     /// Does with a late row what the policy says.
@@ -22,24 +22,24 @@ impl Ingress {
         let kind = kind(time, until);
         match (self.policy.disorder, kind) {
             (Disorder::Error, _) => return Err(Late { row, time, current }),
-            (Disorder::Drop, Some(Kind::Start)) => {
+            (Disorder::Drop, Some(EventKind::Start)) => {
                 self.remember(row, time, None, arriving);
                 self.drop_row(row, arriving);
             }
-            (Disorder::Drop, Some(Kind::End)) => {
+            (Disorder::Drop, Some(EventKind::End)) => {
                 // (Forgets the start edge if that was dropped.)
                 self.moved_start(row, until, arriving);
                 self.drop_row(row, arriving);
             }
-            (Disorder::Adjust, Some(Kind::Start)) => {
+            (Disorder::Adjust, Some(EventKind::Start)) => {
                 self.remember(row, time, Some(current), arriving);
                 self.move_row(row, END, arriving);
             }
-            (Disorder::Adjust, Some(Kind::End)) => {
+            (Disorder::Adjust, Some(EventKind::End)) => {
                 let start = self.moved_start(row, until, arriving).unwrap_or(until);
                 self.move_row(row, start, arriving);
             }
-            (Disorder::Adjust, Some(Kind::Interval)) if until > current => {
+            (Disorder::Adjust, Some(EventKind::Interval)) if until > current => {
                 self.move_row(row, until, arriving);
             }
             (Disorder::Drop | Disorder::Adjust, _) => self.drop_row(row, arriving),
@@ -62,15 +62,15 @@ impl Ingress {
         if self.policy.report {
             arriving.late.push((row as u32, Some(current.saturating_sub(arriving.times[row]))));
         }
-        let entry = Entry::fresh(row, current, until);
-        let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(Kind::End);
+        let entry = WaitingEvent::fresh(row, current, until);
+        let is_end = kind(arriving.times[row], arriving.untils[row]) == Some(EventKind::End);
         let entry = if is_end { entry.ending(until) } else { entry };
         self.let_through(slot, current, entry, arriving);
     }
 
     /// Remembers what became of a late start edge.
     fn remember(&mut self, row: usize, start: Time, moved: Option<Time>, arriving: &mut Arriving) {
-        if self.policy.ends == Ends::Never {
+        if self.policy.ends == IngressEnds::Never {
             return;
         }
         let id = self.id_of(row, arriving);
@@ -99,18 +99,18 @@ impl Ingress {
     }
 
     /// An end edge that is to wait: its start edge may come late before it is let through.
-    pub(super) fn awaits_start(&mut self, row: usize, entry: Entry, arriving: &mut Arriving) -> Entry {
-        if self.policy.disorder == Disorder::Error || self.policy.ends == Ends::Never {
+    pub(super) fn awaits_start(&mut self, row: usize, entry: WaitingEvent, arriving: &mut Arriving) -> WaitingEvent {
+        if self.policy.disorder == Disorder::Error || self.policy.ends == IngressEnds::Never {
             return entry;
         }
         let id = self.id_of(row, arriving);
         self.rows.hold_again(id);
-        Entry { contents: Some(id), ..entry }
+        WaitingEvent { contents: Some(id), ..entry }
     }
 
     /// A row that has waited; an end edge as the end of what has become of its event, `None` if
     /// that was dropped.
-    pub(super) fn settled(&mut self, entry: Entry, arriving: &mut Arriving) -> Option<Entry> {
+    pub(super) fn settled(&mut self, entry: WaitingEvent, arriving: &mut Arriving) -> Option<WaitingEvent> {
         let Some(id) = entry.contents else { return Some(entry) };
         let start = self.moved_start_of(id, entry.until);
         self.rows.release(id);
@@ -121,7 +121,7 @@ impl Ingress {
     }
 
     /// Drops a row that has waited.
-    fn drop_waited(&mut self, entry: Entry, arriving: &mut Arriving) {
+    fn drop_waited(&mut self, entry: WaitingEvent, arriving: &mut Arriving) {
         match entry.place {
             Place::Fresh(row) => self.drop_row(row as usize, arriving),
             Place::Stored(id) => {

@@ -61,7 +61,7 @@ pub struct Policy {
     /// What the end of the input means.
     pub completed: Completed,
     /// Whether end edges may come.
-    pub ends: Ends,
+    pub ends: IngressEnds,
     /// Whether rows that were dropped or moved are kept for [`Ingress::take_report`].
     pub report: bool,
 }
@@ -99,7 +99,7 @@ pub enum Completed {
 
 /// Whether end edges may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ends {
+pub enum IngressEnds {
     /// Yes, so late start edges are remembered until they end.
     Expected,
     /// No.
@@ -117,7 +117,7 @@ impl Default for Policy {
             partition: Vec::new(),
             low_watermark: None,
             completed: Completed::Close,
-            ends: Ends::Expected,
+            ends: IngressEnds::Expected,
             report: false,
         }
     }
@@ -148,7 +148,7 @@ pub struct Late {
 
 /// What has been left out or changed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct IngressCounts {
     /// Rows dropped.
     pub dropped: u64,
     /// Rows moved in time.

@@ -9,10 +9,10 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::partition::{Partition, due};
-use super::waiting::{Entry, Place, Waiting};
-use super::{Completed, Counts, Item, Late, Policy};
+use super::waiting::{Place, WaitingEvent, WaitingEvents};
+use super::{Completed, IngressCounts, Item, Late, Policy};
 use crate::aggregate::group_table::GroupTable;
-use crate::temporal::events::{Emit, Kind, kind, untils};
+use crate::temporal::events::{EventKind, EventOutput, kind, untils};
 use crate::temporal::rows::{RowSet, RowStore};
 use crate::temporal::ticks::FIRST;
 
@@ -33,12 +33,12 @@ pub struct Ingress {
     /// Where periods count from before anything was promised: 0, or the first row if that is
     /// earlier.
     origin: Option<Time>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingEvents,
     /// Rows of late start edges.
     pub(super) rows: RowSet,
     /// By row and start: what became of late start edges, in order of arrival; `None` when dropped.
     pub(super) moved: HashMap<(u32, Time), VecDeque<Option<Time>>>,
-    pub(super) counts: Counts,
+    pub(super) counts: IngressCounts,
     pub(super) report: Vec<Batch>,
     items: Vec<Item>,
     /// Whether no row will ever come.
@@ -54,7 +54,7 @@ pub(super) struct Arriving {
     pub(super) slots: Vec<u32>,
     /// Numbers of rows in [`Ingress::rows`], once needed.
     pub(super) ids: Option<Vec<u32>>,
-    emit: Emit,
+    emit: EventOutput,
     /// Stored rows that were let through, or dropped.
     pub(super) released: Vec<u32>,
     /// Entries made for rows of this batch.
@@ -86,10 +86,10 @@ impl Ingress {
             high: FIRST,
             low: None,
             origin: None,
-            waiting: Waiting::default(),
+            waiting: WaitingEvents::default(),
             rows: RowSet::new(types),
             moved: HashMap::new(),
-            counts: Counts::default(),
+            counts: IngressCounts::default(),
             report: Vec::new(),
             items: Vec::new(),
             is_closed: false,
@@ -171,7 +171,7 @@ impl Ingress {
     }
 
     /// Rows dropped and moved so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> IngressCounts {
         self.counts
     }
 
@@ -281,8 +281,8 @@ impl Ingress {
         if time < partition.current {
             return self.take_late(row, arriving);
         }
-        let entry = Entry::fresh(row, time, until);
-        let is_end = kind(time, until) == Some(Kind::End);
+        let entry = WaitingEvent::fresh(row, time, until);
+        let is_end = kind(time, until) == Some(EventKind::End);
         if latency == 0 || time == partition.current {
             let start = if is_end { self.moved_start(row, until, arriving) } else { Some(until) };
             match start {
@@ -305,7 +305,7 @@ impl Ingress {
     }
 
     /// Lets a row wait.
-    fn wait(&mut self, slot: u32, time: Time, entry: Entry, arriving: &mut Arriving) {
+    fn wait(&mut self, slot: u32, time: Time, entry: WaitingEvent, arriving: &mut Arriving) {
         let number = self.waiting.enter(entry);
         arriving.entered.push(number);
         let arrived = self.n_arrived;
@@ -324,7 +324,7 @@ impl Ingress {
     }
 
     /// Lets a row through at `clock`, after the punctuation that is due.
-    pub(super) fn let_through(&mut self, slot: u32, clock: Time, entry: Entry, arriving: &mut Arriving) {
+    pub(super) fn let_through(&mut self, slot: u32, clock: Time, entry: WaitingEvent, arriving: &mut Arriving) {
         if let Some(period) = self.policy.punctuation_period {
             let last = self.partition(slot).punctuated.max(self.low).max(self.origin).unwrap_or(clock);
             if let Some(due) = due(last, clock, period) {
@@ -422,7 +422,7 @@ impl Arriving {
             untils: Vec::new(),
             slots: Vec::new(),
             ids: None,
-            emit: Emit::default(),
+            emit: EventOutput::default(),
             released: Vec::new(),
             entered: Vec::new(),
             late: Vec::new(),

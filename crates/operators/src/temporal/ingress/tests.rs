@@ -28,7 +28,7 @@ fn check_rows(policy: &Policy, input: &[Event], expected: &[&str], counts: (u64,
         input.chunks(chunk).for_each(|part| ingress.push(events(part)).unwrap());
         ingress.finish();
         assert_eq!(let_through(&mut ingress), expected, "in parts of {chunk}");
-        assert_eq!(ingress.counts(), Counts { dropped: counts.0, adjusted: counts.1 });
+        assert_eq!(ingress.counts(), IngressCounts { dropped: counts.0, adjusted: counts.1 });
         assert_eq!(ingress.frontier(), END);
     }
 }
@@ -170,7 +170,7 @@ fn what_is_dropped_or_moved_is_reported() {
 
 #[test]
 fn without_ends_nothing_is_remembered() {
-    let mut ingress = Ingress::new(Policy { ends: Ends::Never, ..policy(Disorder::Drop, 0) }, &types());
+    let mut ingress = Ingress::new(Policy { ends: IngressEnds::Never, ..policy(Disorder::Drop, 0) }, &types());
     ingress.push(events(&[(1000, END, 0)])).unwrap();
     (0..999).for_each(|time| ingress.push(events(&[(time, END, time)])).unwrap());
     assert_eq!((ingress.moved.len(), ingress.counts().dropped), (0, 999));

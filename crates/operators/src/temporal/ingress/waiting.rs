@@ -10,15 +10,15 @@ use crate::temporal::rows::RowStore;
 
 /// Rows that wait for their latency.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingEvents {
     pub(super) store: RowStore,
-    entries: Vec<Entry>,
+    entries: Vec<WaitingEvent>,
     free: Vec<u32>,
 }
 
 /// A row that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct WaitingEvent {
     pub(super) place: Place,
     pub(super) time: Time,
     pub(super) until: Time,
@@ -37,9 +37,9 @@ pub(super) enum Place {
     Gone,
 }
 
-impl Waiting {
+impl WaitingEvents {
     /// Keeps an entry; its number.
-    pub(super) fn enter(&mut self, entry: Entry) -> u32 {
+    pub(super) fn enter(&mut self, entry: WaitingEvent) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.entries[number as usize] = entry;
@@ -53,7 +53,7 @@ impl Waiting {
     }
 
     /// Takes an entry out.
-    pub(super) fn leave(&mut self, number: u32) -> Entry {
+    pub(super) fn leave(&mut self, number: u32) -> WaitingEvent {
         self.free.push(number);
         let entry = self.entries[number as usize];
         self.entries[number as usize].place = Place::Gone;
@@ -61,7 +61,7 @@ impl Waiting {
     }
 
     pub(super) fn size_bytes(&self) -> usize {
-        self.store.size_bytes() + self.entries.capacity() * size_of::<Entry>()
+        self.store.size_bytes() + self.entries.capacity() * size_of::<WaitingEvent>()
     }
 
     /// Copies the rows of a batch that still wait, of those that `entered` with it.
@@ -81,14 +81,14 @@ impl Waiting {
     }
 }
 
-impl Entry {
+impl WaitingEvent {
     /// A row of the batch at hand.
-    pub(super) fn fresh(row: usize, time: Time, until: Time) -> Entry {
-        Entry { place: Place::Fresh(row as u32), time, until, contents: None }
+    pub(super) fn fresh(row: usize, time: Time, until: Time) -> WaitingEvent {
+        WaitingEvent { place: Place::Fresh(row as u32), time, until, contents: None }
     }
 
     /// The end of an event that begins at `start`, and one tick later at the earliest.
-    pub(super) fn ending(self, start: Time) -> Entry {
-        Entry { time: self.time.max(start.saturating_add(1)), until: start, ..self }
+    pub(super) fn ending(self, start: Time) -> WaitingEvent {
+        WaitingEvent { time: self.time.max(start.saturating_add(1)), until: start, ..self }
     }
 }

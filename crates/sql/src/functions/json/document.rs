@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 500;
 
 /// A value, and where its text lies in the document's.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct DocumentNode {
     pub start: usize,
     pub end: usize,
     pub value: Value,
@@ -24,22 +24,22 @@ pub(super) enum Value {
     Number,
     /// Without its quotes.
     String(String),
-    Array(Vec<Node>),
+    Array(Vec<DocumentNode>),
     /// In order; names may repeat.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, DocumentNode)>),
 }
 
 /// A document with its tree.
 pub(super) struct Document<'a> {
     pub text: &'a str,
-    pub root: Node,
+    pub root: DocumentNode,
 }
 
 impl<'a> Document<'a> {
     /// # Errors
     /// When the text is no document.
     pub fn read(text: &'a str) -> Result<Document<'a>, String> {
-        let mut reader = Reader { text: text.as_bytes(), at: 0, depth: 0 };
+        let mut reader = DocumentReader { text: text.as_bytes(), at: 0, depth: 0 };
         let root = reader.node();
         reader.skip();
         match root.filter(|_| reader.at == text.len()) {
@@ -49,12 +49,12 @@ impl<'a> Document<'a> {
     }
 
     /// A value's text as it is written.
-    pub fn raw(&self, node: &Node) -> &'a str {
+    pub fn raw(&self, node: &DocumentNode) -> &'a str {
         &self.text[node.start..node.end]
     }
 
     /// A value as text: strings without quotes, and NULL for null.
-    pub fn plain(&self, node: &Node) -> Option<String> {
+    pub fn plain(&self, node: &DocumentNode) -> Option<String> {
         match &node.value {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
@@ -63,7 +63,7 @@ impl<'a> Document<'a> {
     }
 
     /// The value that a path leads to.
-    pub fn follow(&self, path: &[Option<String>]) -> Option<&Node> {
+    pub fn follow(&self, path: &[Option<String>]) -> Option<&DocumentNode> {
         path.iter().try_fold(&self.root, |node, step| step.as_ref().and_then(|step| node.step(step)))
     }
 
@@ -78,7 +78,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    fn node_contains(&self, node: &Node, other: &Document<'_>, part: &Node) -> bool {
+    fn node_contains(&self, node: &DocumentNode, other: &Document<'_>, part: &DocumentNode) -> bool {
         match (&node.value, &part.value) {
             (Value::Object(_), Value::Object(members)) => members
                 .iter()
@@ -96,7 +96,7 @@ impl<'a> Document<'a> {
     }
 
     /// Whether two scalars are equal.
-    fn equals(&self, node: &Node, other: &Document<'_>, part: &Node) -> bool {
+    fn equals(&self, node: &DocumentNode, other: &Document<'_>, part: &DocumentNode) -> bool {
         match (&node.value, &part.value) {
             (Value::Null, Value::Null) => true,
             (Value::Bool(a), Value::Bool(b)) => a == b,
@@ -125,9 +125,9 @@ fn number_key(text: &str) -> String {
     if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_string() } else { plain }
 }
 
-impl Node {
+impl DocumentNode {
     /// The member of that name: the last of several.
-    pub fn member(&self, name: &str) -> Option<&Node> {
+    pub fn member(&self, name: &str) -> Option<&DocumentNode> {
         match &self.value {
             Value::Object(members) => members.iter().rev().find(|(own, _)| own == name).map(|(_, node)| node),
             _ => None,
@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// The element of that number, from 0; from the end if negative.
-    pub fn element(&self, at: i64) -> Option<&Node> {
+    pub fn element(&self, at: i64) -> Option<&DocumentNode> {
         match &self.value {
             Value::Array(elements) => elements.get(place(at, elements.len())?),
             _ => None,
@@ -143,7 +143,7 @@ impl Node {
     }
 
     /// One step of a path.
-    pub fn step(&self, step: &str) -> Option<&Node> {
+    pub fn step(&self, step: &str) -> Option<&DocumentNode> {
         match &self.value {
             Value::Object(_) => self.member(step),
             Value::Array(_) => self.element(step.trim().parse().ok()?),
@@ -195,13 +195,13 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-struct Reader<'t> {
+struct DocumentReader<'t> {
     text: &'t [u8],
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl DocumentReader<'_> {
     fn skip(&mut self) {
         while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -215,7 +215,7 @@ impl Reader<'_> {
         is_next
     }
 
-    fn node(&mut self) -> Option<Node> {
+    fn node(&mut self) -> Option<DocumentNode> {
         self.skip();
         let start = self.at;
         let value = match *self.text.get(self.at)? {
@@ -227,7 +227,7 @@ impl Reader<'_> {
             b'n' => self.word("null", Value::Null)?,
             _ => self.number()?,
         };
-        Some(Node { start, end: self.at, value })
+        Some(DocumentNode { start, end: self.at, value })
     }
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Option<Value>) -> Option<Value> {

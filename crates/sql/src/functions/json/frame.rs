@@ -23,7 +23,7 @@ use datafusion_expr::{
 use super::document::quoted;
 use crate::functions::output::{is_null, printer};
 use crate::functions::table::call;
-use crate::resolve::documents::{Form, form_of};
+use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// What an argument is.
@@ -88,7 +88,7 @@ impl Arg {
 
 /// The answer of one row.
 #[derive(Clone, Debug)]
-pub(super) enum Out {
+pub(super) enum FrameOut {
     Null,
     Text(String),
     Bool(bool),
@@ -96,11 +96,11 @@ pub(super) enum Out {
     Texts(Vec<Option<String>>),
 }
 
-pub(super) type Compute = fn(&[Arg]) -> Result<Out, String>;
+pub(super) type Compute = fn(&[Arg]) -> Result<FrameOut, String>;
 
 /// See the [module](self).
 #[derive(Clone, Copy)]
-pub(super) struct Described {
+pub(super) struct DescribedField {
     pub name: &'static str,
     pub takes: &'static [Takes],
     /// How many of the arguments must be given.
@@ -115,12 +115,12 @@ pub(super) struct Described {
 
 /// A function of documents.
 pub(super) struct JsonFunction {
-    of: Described,
+    of: DescribedField,
     signature: Signature,
 }
 
 impl JsonFunction {
-    pub fn udf(of: Described) -> Arc<ScalarUDF> {
+    pub fn udf(of: DescribedField) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(JsonFunction { of, signature: Signature::user_defined(Volatility::Immutable) }))
     }
 
@@ -195,8 +195,8 @@ impl ScalarUDFImpl for JsonFunction {
     fn return_field_from_args(&self, _args: ReturnFieldArgs) -> DfResult<FieldRef> {
         let field = Field::new(self.of.name, self.return_type(&[])?, true);
         Ok(Arc::new(match self.of.gives {
-            Gives::Json => Form::Json.mark(field),
-            Gives::Jsonb => Form::Jsonb.mark(field),
+            Gives::Json => DocumentForm::Json.mark(field),
+            Gives::Jsonb => DocumentForm::Jsonb.mark(field),
             _ => field,
         }))
     }
@@ -228,7 +228,7 @@ impl ScalarUDFImpl for JsonFunction {
         let mut builder = Builder::new(self.of.gives);
         for row in 0..n_rows {
             if self.of.is_strict && columns.iter().any(|column| column.is_null(row)) {
-                builder.append(Out::Null);
+                builder.append(FrameOut::Null);
                 continue;
             }
             let values: Vec<Arg> = columns.iter().map(|column| column.arg(row)).collect();
@@ -245,11 +245,11 @@ impl ScalarUDFImpl for JsonFunction {
 struct Column {
     takes: Takes,
     values: ArrayRef,
-    form: Option<Form>,
+    form: Option<DocumentForm>,
 }
 
 impl Column {
-    fn new(takes: Takes, values: ArrayRef, form: Option<Form>) -> DfResult<Column> {
+    fn new(takes: Takes, values: ArrayRef, form: Option<DocumentForm>) -> DfResult<Column> {
         let is = values.data_type().clone();
         let values = match takes {
             _ if is.is_null() => values,
@@ -338,7 +338,7 @@ fn finished(name: &str, was_quoted: bool) -> Option<String> {
 }
 
 /// Appends a value as a document.
-fn push_value(values: &ArrayRef, row: usize, form: Option<Form>, out: &mut String) {
+fn push_value(values: &ArrayRef, row: usize, form: Option<DocumentForm>, out: &mut String) {
     if is_null(values, row) {
         out.push_str("null");
         return;
@@ -392,15 +392,15 @@ impl Builder {
         }
     }
 
-    fn append(&mut self, out: Out) {
+    fn append(&mut self, out: FrameOut) {
         match (self, out) {
-            (Builder::Text(builder), Out::Text(text)) => builder.append_value(text),
+            (Builder::Text(builder), FrameOut::Text(text)) => builder.append_value(text),
             (Builder::Text(builder), _) => builder.append_null(),
-            (Builder::Bool(builder), Out::Bool(is)) => builder.append_value(is),
+            (Builder::Bool(builder), FrameOut::Bool(is)) => builder.append_value(is),
             (Builder::Bool(builder), _) => builder.append_null(),
-            (Builder::Int(builder), Out::Int(n)) => builder.append_value(n),
+            (Builder::Int(builder), FrameOut::Int(n)) => builder.append_value(n),
             (Builder::Int(builder), _) => builder.append_null(),
-            (Builder::Texts(builder), Out::Texts(texts)) => builder.append_value(texts),
+            (Builder::Texts(builder), FrameOut::Texts(texts)) => builder.append_value(texts),
             (Builder::Texts(builder), _) => builder.append_null(),
         }
     }

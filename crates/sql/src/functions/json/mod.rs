@@ -16,14 +16,14 @@ use anabranch_batch::TextLimit;
 use anabranch_batch::json::normal;
 use datafusion_expr::ScalarUDF;
 
-use document::{Document, Node, Value, place, quoted};
+use document::{Document, DocumentNode, Value, place, quoted};
 use frame::Takes::{Any, Bool, Document as Doc, Key, Path, Text};
-use frame::{Arg, Compute, Described, Gives, JsonFunction, Out, Takes};
+use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes};
 
 /// All functions of documents.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
     TABLE.iter().map(|(name, takes, required, gives, compute)| {
-        JsonFunction::udf(Described {
+        JsonFunction::udf(DescribedField {
             name,
             takes,
             required: *required,
@@ -58,7 +58,7 @@ type Row = (&'static str, &'static [Takes], usize, Gives, Compute);
 const TABLE: &[Row] = &[
     ("json_in", &[Text], 1, Gives::Json, |args| read(TextLimit::Json, args)),
     ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
-    ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
+    ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
     ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get_of_jsonb(args, raw)),
     ("__json_get_text", &[Doc, Key], 2, Gives::Text, |args| get(args, plain)),
@@ -67,7 +67,7 @@ const TABLE: &[Row] = &[
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
     ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
-    ("__jsonb_exists", &[Doc, Text], 2, Gives::Bool, |args| Ok(Out::Bool(Document::read(args[0].text())?.has(args[1].text())))),
+    ("__jsonb_exists", &[Doc, Text], 2, Gives::Bool, |args| Ok(FrameOut::Bool(Document::read(args[0].text())?.has(args[1].text())))),
     ("__jsonb_exists_any", &[Doc, Path], 2, Gives::Bool, exists_any),
     ("__jsonb_exists_all", &[Doc, Path], 2, Gives::Bool, exists_all),
     ("__jsonb_concat", &[Doc, Doc], 2, Gives::Jsonb, concat),
@@ -75,18 +75,18 @@ const TABLE: &[Row] = &[
     ("__jsonb_delete_all", &[Doc, Path], 2, Gives::Jsonb, delete_all),
     ("__jsonb_delete_path", &[Doc, Path], 2, Gives::Jsonb, delete_path),
     ("__json_pair", &[Any, Any], 2, Gives::Text, pair),
-    ("__json_list", &[Path], 1, Gives::Json, |args| Ok(Out::Text(format!("[{}]", joined(args[0].path()))))),
+    ("__json_list", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("[{}]", joined(args[0].path()))))),
     ("__jsonb_list", &[Path], 1, Gives::Jsonb, |args| normalised(format!("[{}]", joined(args[0].path())))),
-    ("__json_object", &[Path], 1, Gives::Json, |args| Ok(Out::Text(format!("{{ {} }}", joined(args[0].path()))))),
+    ("__json_object", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("{{ {} }}", joined(args[0].path()))))),
     ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
-    ("to_json", &[Any], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
+    ("to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("to_jsonb", &[Any], 1, Gives::Jsonb, |args| normalised(args[0].text().to_string())),
-    ("array_to_json", &[Any], 1, Gives::Json, |args| Ok(Out::Text(args[0].text().to_string()))),
-    ("json_build_array", &[Any], 0, Gives::Json, |args| Ok(Out::Text(array_of(args)))),
+    ("array_to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
+    ("json_build_array", &[Any], 0, Gives::Json, |args| Ok(FrameOut::Text(array_of(args)))),
     ("jsonb_build_array", &[Any], 0, Gives::Jsonb, |args| normalised(array_of(args))),
-    ("json_build_object", &[Any], 0, Gives::Json, |args| object_of(args).map(Out::Text)),
+    ("json_build_object", &[Any], 0, Gives::Json, |args| object_of(args).map(FrameOut::Text)),
     ("jsonb_build_object", &[Any], 0, Gives::Jsonb, |args| normalised(object_of(args)?)),
-    ("json_object", &[Path, Path], 1, Gives::Json, |args| object_of_lists(args).map(Out::Text)),
+    ("json_object", &[Path, Path], 1, Gives::Json, |args| object_of_lists(args).map(FrameOut::Text)),
     ("jsonb_object", &[Path, Path], 1, Gives::Jsonb, |args| normalised(object_of_lists(args)?)),
     ("json_array_length", &[Doc], 1, Gives::Int, array_length),
     ("jsonb_array_length", &[Doc], 1, Gives::Int, array_length),
@@ -96,7 +96,7 @@ const TABLE: &[Row] = &[
     ("jsonb_extract_path", &[Doc, Text], 1, Gives::Jsonb, |args| extract(args, raw)),
     ("json_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
     ("jsonb_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
-    ("json_strip_nulls", &[Doc], 1, Gives::Json, |args| strip_nulls(args[0].text(), ",", ":").map(Out::Text)),
+    ("json_strip_nulls", &[Doc], 1, Gives::Json, |args| strip_nulls(args[0].text(), ",", ":").map(FrameOut::Text)),
     ("jsonb_strip_nulls", &[Doc], 1, Gives::Jsonb, |args| normalised(strip_nulls(args[0].text(), ",", ":")?)),
     ("jsonb_pretty", &[Doc], 1, Gives::Text, pretty),
     ("jsonb_set", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, false)),
@@ -120,30 +120,30 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
     })
 }
 
-type Take = fn(&Document<'_>, &Node) -> Option<String>;
+type Take = fn(&Document<'_>, &DocumentNode) -> Option<String>;
 
-fn raw(document: &Document<'_>, node: &Node) -> Option<String> {
+fn raw(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
     Some(document.raw(node).to_string())
 }
 
-fn plain(document: &Document<'_>, node: &Node) -> Option<String> {
+fn plain(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
     document.plain(node)
 }
 
-fn text_or_null(text: Option<String>) -> Out {
-    text.map_or(Out::Null, Out::Text)
+fn text_or_null(text: Option<String>) -> FrameOut {
+    text.map_or(FrameOut::Null, FrameOut::Text)
 }
 
-fn read(form: TextLimit, args: &[Arg]) -> Result<Out, String> {
+fn read(form: TextLimit, args: &[Arg]) -> Result<FrameOut, String> {
     let text = args[0].text();
-    form.fit(text).map(|fitted| Out::Text(fitted.into_owned())).ok_or_else(|| form.misfit(text))
+    form.fit(text).map(|fitted| FrameOut::Text(fitted.into_owned())).ok_or_else(|| form.misfit(text))
 }
 
-fn normalised(text: String) -> Result<Out, String> {
-    normal(&text).map(Out::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
+fn normalised(text: String) -> Result<FrameOut, String> {
+    normal(&text).map(FrameOut::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
 }
 
-fn get(args: &[Arg], take: Take) -> Result<Out, String> {
+fn get(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     let node = match &args[1] {
         Arg::Number(at) => document.root.element(*at),
@@ -153,7 +153,7 @@ fn get(args: &[Arg], take: Take) -> Result<Out, String> {
 }
 
 /// A scalar of jsonb is also its own only element, as in PostgreSQL.
-fn get_of_jsonb(args: &[Arg], take: Take) -> Result<Out, String> {
+fn get_of_jsonb(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     match &args[1] {
         Arg::Number(0 | -1) if document.root.is_scalar() => Ok(text_or_null(take(&document, &document.root))),
@@ -161,33 +161,33 @@ fn get_of_jsonb(args: &[Arg], take: Take) -> Result<Out, String> {
     }
 }
 
-fn follow(args: &[Arg], take: Take) -> Result<Out, String> {
+fn follow(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     Ok(text_or_null(document.follow(args[1].path()).and_then(|node| take(&document, node))))
 }
 
-fn extract(args: &[Arg], take: Take) -> Result<Out, String> {
+fn extract(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     let path: Vec<Option<String>> = args[1..].iter().map(|arg| Some(arg.text().to_string())).collect();
     Ok(text_or_null(document.follow(&path).and_then(|node| take(&document, node))))
 }
 
-fn contains(args: &[Arg]) -> Result<Out, String> {
-    Ok(Out::Bool(Document::read(args[0].text())?.contains(&Document::read(args[1].text())?)))
+fn contains(args: &[Arg]) -> Result<FrameOut, String> {
+    Ok(FrameOut::Bool(Document::read(args[0].text())?.contains(&Document::read(args[1].text())?)))
 }
 
-fn exists_any(args: &[Arg]) -> Result<Out, String> {
+fn exists_any(args: &[Arg]) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
-    Ok(Out::Bool(args[1].path().iter().flatten().any(|name| document.has(name))))
+    Ok(FrameOut::Bool(args[1].path().iter().flatten().any(|name| document.has(name))))
 }
 
-fn exists_all(args: &[Arg]) -> Result<Out, String> {
+fn exists_all(args: &[Arg]) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
-    Ok(Out::Bool(args[1].path().iter().flatten().all(|name| document.has(name))))
+    Ok(FrameOut::Bool(args[1].path().iter().flatten().all(|name| document.has(name))))
 }
 
 /// Members of both objects, those of the second last; or elements of both.
-fn concat(args: &[Arg]) -> Result<Out, String> {
+fn concat(args: &[Arg]) -> Result<FrameOut, String> {
     let (left, right) = (Document::read(args[0].text())?, Document::read(args[1].text())?);
     let inner = |document: &Document<'_>| {
         let text = document.raw(&document.root).to_string();
@@ -209,7 +209,7 @@ fn concat(args: &[Arg]) -> Result<Out, String> {
     }
 }
 
-fn delete(args: &[Arg]) -> Result<Out, String> {
+fn delete(args: &[Arg]) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     match &args[1] {
         Arg::Number(at) => match &document.root.value {
@@ -224,14 +224,14 @@ fn delete(args: &[Arg]) -> Result<Out, String> {
     }
 }
 
-fn delete_all(args: &[Arg]) -> Result<Out, String> {
+fn delete_all(args: &[Arg]) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     let names: Vec<&str> = args[1].path().iter().flatten().map(String::as_str).collect();
     without(&document, |_, own| own.is_some_and(|own| names.contains(&own)))
 }
 
 /// The document without members of these names, or elements that are these strings.
-fn without(document: &Document<'_>, is_gone: impl Fn(usize, Option<&str>) -> bool) -> Result<Out, String> {
+fn without(document: &Document<'_>, is_gone: impl Fn(usize, Option<&str>) -> bool) -> Result<FrameOut, String> {
     let parts: Vec<String> = match &document.root.value {
         Value::Object(members) => members
             .iter()
@@ -257,7 +257,7 @@ fn without(document: &Document<'_>, is_gone: impl Fn(usize, Option<&str>) -> boo
     normalised(format!("{open}{}{close}", parts.join(", ")))
 }
 
-fn delete_path(args: &[Arg]) -> Result<Out, String> {
+fn delete_path(args: &[Arg]) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     if document.root.is_scalar() {
         return Err("cannot delete path in scalar".to_string());
@@ -280,7 +280,7 @@ enum Change<'a> {
     },
 }
 
-fn set(args: &[Arg], inserts: bool) -> Result<Out, String> {
+fn set(args: &[Arg], inserts: bool) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     let value = args[2].text();
     Document::read(value)?;
@@ -301,7 +301,7 @@ fn set(args: &[Arg], inserts: bool) -> Result<Out, String> {
 /// A value's text with the place changed that a path leads to.
 fn changed(
     document: &Document<'_>,
-    node: &Node,
+    node: &DocumentNode,
     path: &[Option<String>],
     change: &Change<'_>,
 ) -> Result<String, String> {
@@ -316,7 +316,7 @@ fn changed(
 
 fn changed_members(
     document: &Document<'_>,
-    members: &[(String, Node)],
+    members: &[(String, DocumentNode)],
     step: &str,
     rest: &[Option<String>],
     change: &Change<'_>,
@@ -350,7 +350,7 @@ fn changed_members(
 
 fn changed_elements(
     document: &Document<'_>,
-    elements: &[Node],
+    elements: &[DocumentNode],
     step: &str,
     rest: &[Option<String>],
     change: &Change<'_>,
@@ -390,10 +390,10 @@ fn changed_elements(
     Ok(format!("[{}]", parts.join(", ")))
 }
 
-fn pair(args: &[Arg]) -> Result<Out, String> {
+fn pair(args: &[Arg]) -> Result<FrameOut, String> {
     match args {
         [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
-            Ok(Out::Text(format!("{} : {json}", quoted(name))))
+            Ok(FrameOut::Text(format!("{} : {json}", quoted(name))))
         }
         _ => Err("field name must not be null".to_string()),
     }
@@ -443,16 +443,16 @@ fn object_of_lists(args: &[Arg]) -> Result<String, String> {
     Ok(format!("{{{}}}", parts.join(", ")))
 }
 
-fn array_length(args: &[Arg]) -> Result<Out, String> {
+fn array_length(args: &[Arg]) -> Result<FrameOut, String> {
     match Document::read(args[0].text())?.root.value {
-        Value::Array(elements) => Ok(Out::Int(i32::try_from(elements.len()).unwrap_or(i32::MAX))),
+        Value::Array(elements) => Ok(FrameOut::Int(i32::try_from(elements.len()).unwrap_or(i32::MAX))),
         Value::Object(_) => Err("cannot get array length of a non-array".to_string()),
         _ => Err("cannot get array length of a scalar".to_string()),
     }
 }
 
-fn type_name(args: &[Arg]) -> Result<Out, String> {
-    Ok(Out::Text(Document::read(args[0].text())?.root.type_name().to_string()))
+fn type_name(args: &[Arg]) -> Result<FrameOut, String> {
+    Ok(FrameOut::Text(Document::read(args[0].text())?.root.type_name().to_string()))
 }
 
 fn strip_nulls(text: &str, comma: &str, colon: &str) -> Result<String, String> {
@@ -462,7 +462,7 @@ fn strip_nulls(text: &str, comma: &str, colon: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn push_stripped(document: &Document<'_>, node: &Node, comma: &str, colon: &str, out: &mut String) {
+fn push_stripped(document: &Document<'_>, node: &DocumentNode, comma: &str, colon: &str, out: &mut String) {
     match &node.value {
         Value::Object(members) => {
             out.push('{');
@@ -487,16 +487,16 @@ fn push_stripped(document: &Document<'_>, node: &Node, comma: &str, colon: &str,
     }
 }
 
-fn pretty(args: &[Arg]) -> Result<Out, String> {
+fn pretty(args: &[Arg]) -> Result<FrameOut, String> {
     let text = normal(args[0].text()).ok_or("invalid input syntax for type json")?;
     let document = Document::read(&text)?;
     let mut out = String::new();
     push_pretty(&document, &document.root, 0, &mut out);
-    Ok(Out::Text(out))
+    Ok(FrameOut::Text(out))
 }
 
-fn push_pretty(document: &Document<'_>, node: &Node, depth: usize, out: &mut String) {
-    let mut parts = |open: char, close: char, inner: &[(Option<&str>, &Node)]| {
+fn push_pretty(document: &Document<'_>, node: &DocumentNode, depth: usize, out: &mut String) {
+    let mut parts = |open: char, close: char, inner: &[(Option<&str>, &DocumentNode)]| {
         out.push(open);
         for (at, (name, own)) in inner.iter().enumerate() {
             out.push_str(if at > 0 { ",\n" } else { "\n" });
@@ -523,20 +523,20 @@ fn push_pretty(document: &Document<'_>, node: &Node, depth: usize, out: &mut Str
     }
 }
 
-fn elements(args: &[Arg], take: Take) -> Result<Out, String> {
+fn elements(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     match &document.root.value {
-        Value::Array(elements) => Ok(Out::Texts(elements.iter().map(|own| take(&document, own)).collect())),
+        Value::Array(elements) => Ok(FrameOut::Texts(elements.iter().map(|own| take(&document, own)).collect())),
         Value::Object(_) => Err("cannot extract elements from an object".to_string()),
         _ => Err("cannot extract elements from a scalar".to_string()),
     }
 }
 
-fn members(args: &[Arg], take: fn(&Document<'_>, &str, &Node) -> Option<String>) -> Result<Out, String> {
+fn members(args: &[Arg], take: fn(&Document<'_>, &str, &DocumentNode) -> Option<String>) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     match &document.root.value {
         Value::Object(members) => {
-            Ok(Out::Texts(members.iter().map(|(name, own)| take(&document, name, own)).collect()))
+            Ok(FrameOut::Texts(members.iter().map(|(name, own)| take(&document, name, own)).collect()))
         }
         Value::Array(_) => Err("cannot deconstruct an array as an object".to_string()),
         _ => Err("cannot deconstruct a scalar".to_string()),

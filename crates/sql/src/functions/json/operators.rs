@@ -11,7 +11,7 @@ use datafusion_expr::sqlparser::ast::BinaryOperator;
 
 use crate::error::SqlError;
 use crate::functions::table::call;
-use crate::resolve::documents::{Form, form_of};
+use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::is_text;
 
 /// The operator as a call; `None` leaves it to others.
@@ -35,7 +35,7 @@ pub(crate) fn plan(
     let both = |name: &str| Some(call(name, vec![expr.left.clone(), expr.right.clone()]));
     let swapped = |name: &str| Some(call(name, vec![expr.right.clone(), expr.left.clone()]));
     let is_list = matches!(right, DataType::List(_));
-    let of_form = |json: &str, jsonb: &str| both(if left_form == Some(Form::Jsonb) { jsonb } else { json });
+    let of_form = |json: &str, jsonb: &str| both(if left_form == Some(DocumentForm::Jsonb) { jsonb } else { json });
     Ok(match expr.op {
         Op::Arrow => of_form("__json_get", "__jsonb_get"),
         Op::LongArrow => of_form("__json_get_text", "__jsonb_get_text"),
@@ -54,14 +54,16 @@ pub(crate) fn plan(
         _ if !is_document => None,
         Op::Minus if is_list => both("__jsonb_delete_all"),
         Op::Minus => both("__jsonb_delete"),
-        Op::StringConcat if left_form.or(right_form) == Some(Form::Jsonb) && joins(expr, left_form, right_form) => {
+        Op::StringConcat
+            if left_form.or(right_form) == Some(DocumentForm::Jsonb) && joins(expr, left_form, right_form) =>
+        {
             both("__jsonb_concat")
         }
         // (The text of the other side, which is a cast or a column of text, is joined with the
         // document's.)
         Op::StringConcat => None,
-        Op::Eq | Op::NotEq if left_form.or(right_form) == Some(Form::Jsonb) => {
-            let side = |side: &Expr, form: Option<Form>| match form {
+        Op::Eq | Op::NotEq if left_form.or(right_form) == Some(DocumentForm::Jsonb) => {
+            let side = |side: &Expr, form: Option<DocumentForm>| match form {
                 Some(_) => side.clone(),
                 None => call("jsonb_in", vec![side.clone()]),
             };
@@ -77,7 +79,7 @@ pub(crate) fn plan(
 }
 
 /// The form of the documents that a value is one of.
-fn form_of_value(value: &Expr, schema: &DFSchema) -> Option<Form> {
+fn form_of_value(value: &Expr, schema: &DFSchema) -> Option<DocumentForm> {
     let marked = value.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
     let of_chosen = || match value {
         Expr::Case(case) => {
@@ -93,7 +95,7 @@ fn form_of_value(value: &Expr, schema: &DFSchema) -> Option<Form> {
 }
 
 /// Whether both sides are documents: a literal in quotes is one beside one.
-fn joins(expr: &RawBinaryExpr, left: Option<Form>, right: Option<Form>) -> bool {
-    let is_one = |side: &Expr, form: Option<Form>| form.is_some() || matches!(side, Expr::Literal(..));
+fn joins(expr: &RawBinaryExpr, left: Option<DocumentForm>, right: Option<DocumentForm>) -> bool {
+    let is_one = |side: &Expr, form: Option<DocumentForm>| form.is_some() || matches!(side, Expr::Literal(..));
     is_one(&expr.left, left) && is_one(&expr.right, right)
 }

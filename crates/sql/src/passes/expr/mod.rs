@@ -30,7 +30,7 @@ use crate::functions::number_casts::settle_numbers;
 use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::{compute_plain, settle_arguments};
 use crate::functions::regex::match_operators;
-use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::unions::{match_branches, match_values};
 use crate::time::functions::negate_interval;
 
@@ -377,7 +377,7 @@ fn settle_one(expr: Expr, schema: &DFSchema, runs: &[Settle]) -> DfResult<Transf
 }
 
 /// The rewrites of a table, in the order in which they run.
-pub(crate) fn described(passes: &'static [Pass<Settle>]) -> impl Iterator<Item = Described> {
+pub(crate) fn described(passes: &'static [Pass<Settle>]) -> impl Iterator<Item = PassEntry> {
     passes.iter().map(|pass| {
         pass.described(match pass.run {
             Settle::Check(_) | Settle::Expr(_) => "an expression of the plan",

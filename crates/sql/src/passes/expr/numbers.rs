@@ -9,7 +9,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::functions::checked::{FloatArithmetic, FloatVerb};
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
-use crate::functions::extract::{Extract, Part, has_parts};
+use crate::functions::extract::{DatePart, Extract, has_parts};
 use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
 
 /// `1e2` as 100.
@@ -120,7 +120,7 @@ pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Tran
     let (true, [Expr::Literal(name, _), moment]) = (call.func.name() == "date_part", call.args.as_slice()) else {
         return Ok(Transformed::no(expr));
     };
-    match name.try_as_str().flatten().and_then(Part::named) {
+    match name.try_as_str().flatten().and_then(DatePart::named) {
         Some(part) if has_parts(&moment.get_type(schema)?) => {
             let is_date = moment.get_type(schema)? == DataType::Date32;
             let moment = match is_date {

@@ -39,7 +39,7 @@ use datafusion_optimizer::analyzer::Analyzer;
 
 use crate::error::Result;
 use crate::passes::expr::{self, CASTS, SETTLED, Settle};
-use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::clock::Clock;
 
 /// A step from DataFusion's first plan of a query to its optimised one.
@@ -157,8 +157,8 @@ fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: C
 }
 
 /// The rewrites, in the order in which they run.
-pub(crate) fn described() -> Vec<Described> {
-    let mut described: Vec<Described> = options::described().collect();
+pub(crate) fn described() -> Vec<PassEntry> {
+    let mut described: Vec<PassEntry> = options::described().collect();
     for step in STEPS {
         match step {
             Step::Plan(pass) => described.push(pass.described("a plan")),

@@ -2,7 +2,7 @@
 
 use datafusion_common::config::ConfigOptions;
 
-use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::resolve::type_names::UTC;
 
 const OPTIONS: &[Pass<fn(&mut ConfigOptions)>] = &[
@@ -35,6 +35,6 @@ pub(crate) fn options(chosen: Chosen) -> ConfigOptions {
 }
 
 /// The options that change plans.
-pub(super) fn described() -> impl Iterator<Item = Described> {
+pub(super) fn described() -> impl Iterator<Item = PassEntry> {
     OPTIONS.iter().map(|pass| pass.described("an option of DataFusion, which is switched off"))
 }

@@ -37,7 +37,7 @@ pub(crate) struct LoopNode {
     pub(crate) variables: Vec<String>,
     /// The columns of each variable.
     pub(crate) schemas: Vec<SchemaRef>,
-    pub(crate) form: Form,
+    pub(crate) form: RecursionForm,
     /// As the form says.
     pub(crate) inputs: Vec<LogicalPlan>,
     schema: DFSchemaRef,
@@ -45,7 +45,7 @@ pub(crate) struct LoopNode {
 
 /// What the inputs of a loop are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum RecursionForm {
     /// One variable; its first rows, and the rows that come of those of the round before.
     Terms {
         /// Whether rows that come twice are there twice.
@@ -170,7 +170,7 @@ impl RecursionPlanner {
             widened(&name, &mut types, &of_step)?;
         }
         let inputs = vec![conform(first, &of_first, &types, &names)?, conform(planned, &of_step, &types, &names)?];
-        let form = Form::Terms { is_all: text(quantifier)? == "all" };
+        let form = RecursionForm::Terms { is_all: text(quantifier)? == "all" };
         LoopNode::try_new(vec![variable], vec![nullable(&names, &types)], form, inputs, 0)
     }
 
@@ -221,7 +221,7 @@ impl RecursionPlanner {
         }
         let result = text(result)?;
         let result = variables.iter().position(|variable| *variable == result).ok_or_else(broken)?;
-        let form = Form::Queries { result, limit: round_limit(&text(kind)?, &text(rounds)?) };
+        let form = RecursionForm::Queries { result, limit: round_limit(&text(kind)?, &text(rounds)?) };
         LoopNode::try_new(variables, schemas, form, inputs, result)
     }
 
@@ -261,8 +261,8 @@ impl LoopNode {
     /// The variable that the loop yields, of several.
     pub(crate) fn result(&self) -> Option<usize> {
         match self.form {
-            Form::Terms { .. } => None,
-            Form::Queries { result, .. } => Some(result),
+            RecursionForm::Terms { .. } => None,
+            RecursionForm::Queries { result, .. } => Some(result),
         }
     }
 
@@ -275,7 +275,7 @@ impl LoopNode {
     fn try_new(
         variables: Vec<String>,
         schemas: Vec<SchemaRef>,
-        form: Form,
+        form: RecursionForm,
         inputs: Vec<LogicalPlan>,
         result: usize,
     ) -> DfResult<Self> {

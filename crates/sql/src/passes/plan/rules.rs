@@ -11,7 +11,7 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use crate::functions::wholes::check_folding;
-use crate::passes::pass::{Chosen, Described, Loss, Pass};
+use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::clock::Clock;
 use crate::passes::plan::guarded_rules::{
     HeldBack, Prepared, contains_null_equality, filters_a_total, has_keys_equal_in_null,
@@ -130,7 +130,7 @@ fn rules(chosen: Chosen) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// The changes, in the order of the table.
-pub(super) fn described() -> impl Iterator<Item = Described> {
+pub(super) fn described() -> impl Iterator<Item = PassEntry> {
     RULES.iter().map(|pass| {
         pass.described(match pass.run {
             Change::Off => "a rule of DataFusion, which is left out",

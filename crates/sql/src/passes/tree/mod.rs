@@ -46,7 +46,7 @@ use std::collections::BTreeSet;
 use datafusion_expr::sqlparser::ast::{Expr, OrderBy, Query, Select, SetExpr, TableFactor};
 
 use crate::error::Result;
-use crate::passes::pass::{Chosen, Described, Pass};
+use crate::passes::pass::{Chosen, Pass, PassEntry};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::relation_calls::called_in_from;
 use crate::syntax::walk::{Changing, change};
@@ -86,7 +86,7 @@ pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
 }
 
 /// The rewrites, in the order in which they run.
-pub(crate) fn described() -> Vec<Described> {
+pub(crate) fn described() -> Vec<PassEntry> {
     WALKS.iter().flat_map(|passes| passes.iter()).map(|pass| pass.described(pass.run.takes())).collect()
 }
 

@@ -30,7 +30,7 @@ const WINDOWS_MAX: i64 = 10_000;
 
 /// The functions, by what their sizes are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum WindowKind {
     Tumble,
     Hop,
     Cumulate,
@@ -38,7 +38,7 @@ enum Kind {
 
 /// A call, understood.
 struct Call {
-    kind: Kind,
+    kind: WindowKind,
     /// What stands after FROM.
     data: String,
     /// The time column.
@@ -55,9 +55,9 @@ struct Call {
 pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return Ok(()) };
     let kind = match object_name(name)?.as_str() {
-        "tumble" => Kind::Tumble,
-        "hop" => Kind::Hop,
-        "cumulate" => Kind::Cumulate,
+        "tumble" => WindowKind::Tumble,
+        "hop" => WindowKind::Hop,
+        "cumulate" => WindowKind::Cumulate,
         _ => return Ok(()),
     };
     let call = Call::read(kind, &args.args)?;
@@ -120,36 +120,36 @@ fn name_call(factor: &mut TableFactor, name: &str) {
     }
 }
 
-impl Kind {
+impl WindowKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Tumble => "TUMBLE",
-            Kind::Hop => "HOP",
-            Kind::Cumulate => "CUMULATE",
+            WindowKind::Tumble => "TUMBLE",
+            WindowKind::Hop => "HOP",
+            WindowKind::Cumulate => "CUMULATE",
         }
     }
 
     /// The arguments, in order; the last may be left out.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Kind::Tumble => &["data", "timecol", "size", "offset"],
-            Kind::Hop => &["data", "timecol", "slide", "size", "offset"],
-            Kind::Cumulate => &["data", "timecol", "step", "size", "offset"],
+            WindowKind::Tumble => &["data", "timecol", "size", "offset"],
+            WindowKind::Hop => &["data", "timecol", "slide", "size", "offset"],
+            WindowKind::Cumulate => &["data", "timecol", "step", "size", "offset"],
         }
     }
 
     fn usage(self) -> String {
         let sizes = match self {
-            Kind::Tumble => "size",
-            Kind::Hop => "slide, size",
-            Kind::Cumulate => "step, size",
+            WindowKind::Tumble => "size",
+            WindowKind::Hop => "slide, size",
+            WindowKind::Cumulate => "step, size",
         };
         format!("Write {}(table, time column, {sizes} [, offset]).", self.name())
     }
 }
 
 impl Call {
-    fn read(kind: Kind, args: &[FunctionArg]) -> Result<Call> {
+    fn read(kind: WindowKind, args: &[FunctionArg]) -> Result<Call> {
         let mut given = in_order(kind, args)?.into_iter();
         let mut next = || given.next().flatten();
         let wrong =
@@ -158,8 +158,8 @@ impl Call {
         let (time, has_window_time) = time_column(kind.name(), &kind.usage(), next().ok_or_else(wrong)?)?;
         let step = span(kind.name(), next().ok_or_else(wrong)?)?;
         let size = match kind {
-            Kind::Tumble => step.clone(),
-            Kind::Hop | Kind::Cumulate => span(kind.name(), next().ok_or_else(wrong)?)?,
+            WindowKind::Tumble => step.clone(),
+            WindowKind::Hop | WindowKind::Cumulate => span(kind.name(), next().ok_or_else(wrong)?)?,
         };
         let offset = next().map(|offset| span(kind.name(), offset)).transpose()?;
         let data = table(kind.name(), &data)?;
@@ -182,7 +182,7 @@ impl Call {
         if !same(&self.step) || !self.offset.iter().all(same) {
             return invalid(format!("the sizes of {} are all intervals, or all numbers", self.kind.name()));
         }
-        if self.kind == Kind::Cumulate && size % step != 0 {
+        if self.kind == WindowKind::Cumulate && size % step != 0 {
             return invalid("the size of CUMULATE is a multiple of its step".to_owned());
         }
         if self.n_windows() > WINDOWS_MAX {
@@ -202,11 +202,11 @@ impl Call {
         let inner = |columns: String| format!("SELECT *, {columns} FROM {data} WHERE ({time}) IS NOT NULL");
         let end = if self.has_window_time { self.window_time() } else { String::new() };
         Ok(match self.kind {
-            Kind::Tumble => {
+            WindowKind::Tumble => {
                 let windowed = inner(format!("{} AS window_start", self.floor(size, time)));
                 format!("SELECT *, window_start + {size} AS window_end{end} FROM ({windowed}) AS __windowed")
             }
-            Kind::Hop => {
+            WindowKind::Hop => {
                 let last = self.start(step);
                 let starts: Vec<String> =
                     (0..self.n_windows()).map(|n| format!("({last}) - {}", step.times(n))).collect();
@@ -218,7 +218,7 @@ impl Call {
                 }
                 format!("SELECT * FROM ({windowed}) AS __hopping WHERE window_end > {}", self.slice())
             }
-            Kind::Cumulate => {
+            WindowKind::Cumulate => {
                 let start = self.start(size);
                 let ends: Vec<String> =
                     (1..=self.n_windows()).map(|n| format!("({start}) + {}", step.times(n))).collect();
@@ -255,8 +255,8 @@ impl Call {
     /// Flink's column of the last instant of a window.
     fn window_time(&self) -> String {
         let end = match self.kind {
-            Kind::Cumulate => "window_end".to_owned(),
-            Kind::Tumble | Kind::Hop => format!("window_start + {}", self.size),
+            WindowKind::Cumulate => "window_end".to_owned(),
+            WindowKind::Tumble | WindowKind::Hop => format!("window_start + {}", self.size),
         };
         let grain = if matches!(self.size, Span::Ticks(_)) { "1" } else { "INTERVAL '1 millisecond'" };
         format!(", {end} - {grain} AS window_time")
@@ -264,7 +264,7 @@ impl Call {
 }
 
 /// The arguments in their order, those left out as `None`.
-fn in_order(kind: Kind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
+fn in_order(kind: WindowKind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
     let names = kind.arguments();
     let place_of = |name: &str| names.iter().position(|known| name.eq_ignore_ascii_case(known));
     let mut given = vec![None; names.len()];

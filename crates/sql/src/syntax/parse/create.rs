@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::fold;
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, Emit, Lifetime, Statement, Watermark,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, Statement, Watermark,
 };
 
 impl Input<'_> {
@@ -48,13 +48,13 @@ impl Input<'_> {
     }
 
     /// Consumes `[LOCAL] [TEMPORARY | UNLOGGED] TABLE`.
-    fn table_ahead(&mut self) -> Option<Lifetime> {
+    fn table_ahead(&mut self) -> Option<LifetimeClause> {
         for words in ["TEMP", "TEMPORARY", "LOCAL TEMP", "LOCAL TEMPORARY", "GLOBAL TEMP", "GLOBAL TEMPORARY"] {
             if self.eat(&format!("{words} TABLE")) {
-                return Some(Lifetime::OfClient);
+                return Some(LifetimeClause::OfClient);
             }
         }
-        (self.eat("TABLE") || self.eat("UNLOGGED TABLE")).then_some(Lifetime::Lasting)
+        (self.eat("TABLE") || self.eat("UNLOGGED TABLE")).then_some(LifetimeClause::Lasting)
     }
 
     fn create_schema(&mut self) -> Result<Statement> {
@@ -70,7 +70,7 @@ impl Input<'_> {
         Ok(Statement::CreateSchema { name, if_not_exists })
     }
 
-    fn create_table(&mut self, lifetime: Lifetime) -> Result<Statement> {
+    fn create_table(&mut self, lifetime: LifetimeClause) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.created_name()?;
         if self.eat("AS") {
@@ -109,8 +109,8 @@ impl Input<'_> {
     }
 
     /// `ON COMMIT PRESERVE ROWS` of a temporary table, which is what tables do.
-    fn on_commit(&mut self, lifetime: Lifetime) -> Result<()> {
-        if lifetime == Lifetime::Lasting || self.eat("ON COMMIT PRESERVE ROWS") || !self.eat("ON COMMIT") {
+    fn on_commit(&mut self, lifetime: LifetimeClause) -> Result<()> {
+        if lifetime == LifetimeClause::Lasting || self.eat("ON COMMIT PRESERVE ROWS") || !self.eat("ON COMMIT") {
             return Ok(());
         }
         let hint = "Leave it out: the rows stay until the client goes; DELETE or DROP them when done.";
@@ -160,10 +160,10 @@ impl Input<'_> {
         let query = self.query()?;
         let query_end = self.next_offset();
         let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
-            true => Emit::OnWindowClose,
-            false => Emit::Changes,
+            true => EmitClause::OnWindowClose,
+            false => EmitClause::Changes,
         };
-        if emit == Emit::OnWindowClose && !materialized {
+        if emit == EmitClause::OnWindowClose && !materialized {
             return Err(SqlError::unsupported(
                 "EMIT ON WINDOW CLOSE of a plain view",
                 "Write CREATE MATERIALIZED VIEW.",

@@ -92,7 +92,7 @@ pub(crate) fn depth(text: &str) -> Result<usize> {
 ///
 /// # Errors
 /// `Syntax`, placed in `text`.
-pub fn parse_expr(text: &str) -> Result<ast::Expr> {
+pub(crate) fn parse_expr(text: &str) -> Result<ast::Expr> {
     let dialect = Postgres;
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location()?;
     let mut parser = Parser::new(&dialect).with_tokens_with_locations(tokens);

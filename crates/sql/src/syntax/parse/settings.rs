@@ -4,7 +4,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
 use crate::error::{Result, SqlError};
-use crate::syntax::statement::{Scope, Statement};
+use crate::syntax::statement::{SettingScope, Statement};
 
 impl Input<'_> {
     /// `SET [SESSION | LOCAL] {name {TO | =} {value, .. | DEFAULT} | TIME ZONE value | NAMES
@@ -13,7 +13,7 @@ impl Input<'_> {
         self.expect("SET")?;
         if self.eat("SESSION CHARACTERISTICS AS TRANSACTION") {
             let access = self.access()?;
-            return Ok(Statement::SetTransaction { access, scope: Scope::Session });
+            return Ok(Statement::SetTransaction { access, scope: SettingScope::Session });
         }
         for words in ["SESSION AUTHORIZATION", "ROLE"] {
             if self.eat(words) {
@@ -21,16 +21,16 @@ impl Input<'_> {
             }
         }
         let scope = if self.eat("LOCAL") {
-            Scope::Transaction
+            SettingScope::Transaction
         } else {
             self.eat("SESSION");
-            Scope::Session
+            SettingScope::Session
         };
         if self.eat("TRANSACTION") {
             if self.eat("SNAPSHOT") {
                 return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT", "Write SELECT .. AS OF time."));
             }
-            return Ok(Statement::SetTransaction { access: self.access()?, scope: Scope::Transaction });
+            return Ok(Statement::SetTransaction { access: self.access()?, scope: SettingScope::Transaction });
         }
         if self.eat("TIME ZONE") {
             let value = if self.eat("LOCAL") || self.eat("DEFAULT") { None } else { Some(self.option_value()?) };

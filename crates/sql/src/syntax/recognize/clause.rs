@@ -59,7 +59,7 @@ impl Clause {
     pub(crate) fn of_tokens(tokens: Vec<TokenWithSpan>) -> Result<Clause> {
         let dialect = Postgres;
         let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
-        let clause = Reader { parser }.clause()?;
+        let clause = ClauseReader { parser }.clause()?;
         clause.check()?;
         Ok(clause)
     }
@@ -92,11 +92,11 @@ impl Clause {
     }
 }
 
-struct Reader<'a> {
+struct ClauseReader<'a> {
     parser: Parser<'a>,
 }
 
-impl Reader<'_> {
+impl ClauseReader<'_> {
     fn clause(&mut self) -> Result<Clause> {
         let partition = match self.eat("PARTITION BY") {
             true => self.parser.parse_comma_separated(Parser::parse_expr)?,

@@ -3,7 +3,7 @@
 //! `A B` in sequence, `A | B` alternatives, `(A B)` groups, `* + ? {n} {n,} {,m} {n,m}`
 //! repetitions, reluctant with a further `?`.
 
-use anabranch_plan::recognize::Pattern;
+use anabranch_plan::recognize::RowPattern;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use crate::error::{ErrorKind, Result, SqlError};
@@ -44,16 +44,16 @@ impl Parts {
     }
 
     /// The pattern over the numbers of variables.
-    pub(crate) fn numbered(&self, variables: &[String]) -> Pattern {
+    pub(crate) fn numbered(&self, variables: &[String]) -> RowPattern {
         let all = |parts: &[Parts]| parts.iter().map(|part| part.numbered(variables)).collect();
         match self {
             Parts::Variable(name) => {
                 let number = variables.iter().position(|variable| variable == name);
-                Pattern::Variable(number.expect("the pattern's variables are known"))
+                RowPattern::Variable(number.expect("the pattern's variables are known"))
             }
-            Parts::Sequence(parts) => Pattern::Sequence(all(parts)),
-            Parts::Alternatives(parts) => Pattern::Alternatives(all(parts)),
-            Parts::Repeat { part, min, max, is_reluctant } => Pattern::Repeat {
+            Parts::Sequence(parts) => RowPattern::Sequence(all(parts)),
+            Parts::Alternatives(parts) => RowPattern::Alternatives(all(parts)),
+            Parts::Repeat { part, min, max, is_reluctant } => RowPattern::Repeat {
                 part: Box::new(part.numbered(variables)),
                 min: *min,
                 max: *max,
@@ -87,7 +87,7 @@ pub(crate) fn parse_pattern(tokens: &[TokenWithSpan], end: &TokenWithSpan) -> Re
             other => pieces.extend(other.to_string().chars().map(|sign| (Piece::Sign(sign), at))),
         }
     }
-    let mut reader = Reader { pieces, next: 0, end: end.span.start };
+    let mut reader = PatternReader { pieces, next: 0, end: end.span.start };
     let parts = reader.alternatives()?;
     if reader.next < reader.pieces.len() {
         return Err(reader.unexpected("a variable, a group or a repetition"));
@@ -95,13 +95,13 @@ pub(crate) fn parse_pattern(tokens: &[TokenWithSpan], end: &TokenWithSpan) -> Re
     Ok(parts)
 }
 
-struct Reader {
+struct PatternReader {
     pieces: Vec<(Piece, Location)>,
     next: usize,
     end: Location,
 }
 
-impl Reader {
+impl PatternReader {
     fn alternatives(&mut self) -> Result<Parts> {
         let mut parts = vec![self.sequence()?];
         while self.eat('|') {

@@ -29,7 +29,7 @@ use super::schema::{Draft, schema};
 use super::stage::{all_columns, stage, take};
 use super::{Translator, conform, expr, rows};
 use crate::error::{Result, SqlError};
-use crate::passes::plan::recursion::{Form, LoopNode};
+use crate::passes::plan::recursion::{LoopNode, RecursionForm};
 use crate::syntax::relation_calls::variable_name;
 use carry::{Carry, ROUND, looks_at_rows, reads};
 
@@ -41,8 +41,8 @@ impl Translator {
         self.loops.borrow_mut().pop();
         let inputs = inputs?;
         match (&node.form, inputs.as_slice()) {
-            (Form::Terms { is_all }, [first, step]) => self.terms(node, *is_all, first, step),
-            (Form::Queries { result, limit }, queries) => self.queries(node, *result, *limit, queries),
+            (RecursionForm::Terms { is_all }, [first, step]) => self.terms(node, *is_all, first, step),
+            (RecursionForm::Queries { result, limit }, queries) => self.queries(node, *result, *limit, queries),
             _ => Err(SqlError::internal("a recursive query has two terms")),
         }
     }

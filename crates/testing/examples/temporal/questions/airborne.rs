@@ -29,6 +29,6 @@ pub fn ask(data: &Path) -> Result<Vec<String>, Error> {
     Ok(line.into_iter().collect())
 }
 
-fn number(snapshot: &anabranch_engine::frame::Lifetime) -> i64 {
+fn number(snapshot: &anabranch_engine::frame::ResultLifetime) -> i64 {
     snapshot.row[0].to_string().parse().unwrap_or_default()
 }

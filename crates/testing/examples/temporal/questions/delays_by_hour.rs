@@ -30,10 +30,10 @@ pub fn ask(data: &Path) -> Result<Vec<String>, Error> {
     ])
 }
 
-fn count(hour: &anabranch_engine::frame::Lifetime, column: usize) -> i64 {
+fn count(hour: &anabranch_engine::frame::ResultLifetime, column: usize) -> i64 {
     hour.row[column].to_string().parse().unwrap_or_default()
 }
 
-fn late(hour: &anabranch_engine::frame::Lifetime) -> f64 {
+fn late(hour: &anabranch_engine::frame::ResultLifetime) -> f64 {
     hour.row[3].to_string().parse().unwrap_or(f64::MIN)
 }

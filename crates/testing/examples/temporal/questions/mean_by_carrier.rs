@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Invertible, Rows, UserAggregate, col, custom_invertible};
+use anabranch_engine::frame::{GroupRows, Invertible, UserAggregate, col, custom_invertible};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Int32Type};
 
@@ -32,7 +32,7 @@ impl UserAggregate for Punctuality {
         (0, 0)
     }
 
-    fn accumulate(&self, states: &mut [(i64, i64)], rows: &Rows<'_>) -> Result<(), String> {
+    fn accumulate(&self, states: &mut [(i64, i64)], rows: &GroupRows<'_>) -> Result<(), String> {
         count(states, rows, 1);
         Ok(())
     }
@@ -44,7 +44,7 @@ impl UserAggregate for Punctuality {
 }
 
 impl Invertible for Punctuality {
-    fn deaccumulate(&self, states: &mut [(i64, i64)], rows: &Rows<'_>) -> Result<(), String> {
+    fn deaccumulate(&self, states: &mut [(i64, i64)], rows: &GroupRows<'_>) -> Result<(), String> {
         count(states, rows, -1);
         Ok(())
     }
@@ -54,7 +54,7 @@ impl Invertible for Punctuality {
     }
 }
 
-fn count(states: &mut [(i64, i64)], rows: &Rows<'_>, sign: i64) {
+fn count(states: &mut [(i64, i64)], rows: &GroupRows<'_>, sign: i64) {
     let delays = rows.column(0).as_primitive::<Int32Type>();
     for (state, row) in rows.iter().filter(|(_, row)| delays.is_valid(*row)) {
         states[state].0 += sign * i64::from(delays.value(row) < 15);

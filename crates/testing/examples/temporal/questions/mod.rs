@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_engine::connector::SourceReader;
-use anabranch_engine::frame::{Events, Frame, Lifetime, Pace, Play};
+use anabranch_engine::frame::{Events, Frame, Pace, Play, ResultLifetime};
 use anabranch_engine::{Error, Options, Session};
 use anabranch_file::FileConnector;
 
@@ -57,7 +57,7 @@ fn flights(source: &dyn SourceReader) -> Events {
 }
 
 /// Plays all flights through a frame; what came out, in order of time.
-fn ask_flights(data: &Path, frame: impl FnOnce(Frame) -> Frame) -> Result<Vec<Lifetime>, Error> {
+fn ask_flights(data: &Path, frame: impl FnOnce(Frame) -> Frame) -> Result<Vec<ResultLifetime>, Error> {
     let mut session = session()?;
     let source = open(&session, data, "flights.parquet")?;
     let frame = frame(flights(source.as_ref()).frame());

@@ -4,16 +4,16 @@
 use std::path::Path;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Pattern, col, lit, reg};
+use anabranch_engine::frame::{EventPattern, col, lit, reg};
 
 use super::{HOUR, ask_flights, clock};
 
 pub fn ask(data: &Path) -> Result<Vec<String>, Error> {
     let found = ask_flights(data, |flights| {
         let known = flights.filter(col("tailnum").is_not_null().and(col("dep_delay").is_not_null()));
-        let first = Pattern::event(col("dep_delay").gt(lit(15))).set("delay", col("dep_delay"));
-        let worse = || Pattern::event(col("dep_delay").gt(reg("delay") + lit(30))).set("delay", col("dep_delay"));
-        let pattern = Pattern::sequence([first, worse(), worse()]).register("delay", lit(0i32)).within(24 * HOUR);
+        let first = EventPattern::event(col("dep_delay").gt(lit(15))).set("delay", col("dep_delay"));
+        let worse = || EventPattern::event(col("dep_delay").gt(reg("delay") + lit(30))).set("delay", col("dep_delay"));
+        let pattern = EventPattern::sequence([first, worse(), worse()]).register("delay", lit(0i32)).within(24 * HOUR);
         known.group_apply([col("tailnum")], |aircraft| aircraft.detect(&pattern))
     })?;
     let worst =

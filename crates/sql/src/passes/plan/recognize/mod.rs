@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use anabranch_plan::recognize::{CellValue, Fold, Pattern, Skip};
+use anabranch_plan::recognize::{CellValue, Fold, RowPattern, Skip};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result as DfResult};
 use datafusion_expr::logical_plan::builder::LogicalTableSource;
@@ -44,13 +44,13 @@ pub(crate) struct RecognizeNode {
     /// Over the input, like the order and the arguments of cells.
     pub(crate) partition: Vec<Expr>,
     pub(crate) order: Vec<SortExpr>,
-    pub(crate) pattern: Pattern,
+    pub(crate) pattern: RowPattern,
     /// Each variable's name, and the column of its condition.
     pub(crate) variables: Vec<(String, Option<usize>)>,
     /// What conditions read.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<RecognizeCell>,
     /// What a match yields.
-    pub(crate) output: Vec<Cell>,
+    pub(crate) output: Vec<RecognizeCell>,
     pub(crate) skip: Skip,
     pub(crate) within: Option<Span>,
     schema: DFSchemaRef,
@@ -58,7 +58,7 @@ pub(crate) struct RecognizeNode {
 
 /// A value that depends on a match.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Cell {
+pub(crate) struct RecognizeCell {
     pub(crate) name: String,
     /// Its column is not known yet: it is the argument.
     pub(crate) value: CellValue,
@@ -67,7 +67,7 @@ pub(crate) struct Cell {
     pub(crate) data_type: DataType,
 }
 
-impl Cell {
+impl RecognizeCell {
     fn field(&self) -> Field {
         Field::new(&self.name, self.data_type.clone(), true)
     }
@@ -219,11 +219,15 @@ impl Planning<'_> {
     }
 
     /// The conditions as columns over a table of cells.
-    fn conditions(&mut self, cells: &[Cell], defines: &[(String, ast::Expr)]) -> DfResult<Option<LogicalPlan>> {
+    fn conditions(
+        &mut self,
+        cells: &[RecognizeCell],
+        defines: &[(String, ast::Expr)],
+    ) -> DfResult<Option<LogicalPlan>> {
         if defines.is_empty() {
             return Ok(None);
         }
-        let schema = Arc::new(Schema::new(cells.iter().map(Cell::field).collect::<Vec<_>>()));
+        let schema = Arc::new(Schema::new(cells.iter().map(RecognizeCell::field).collect::<Vec<_>>()));
         let table = LogicalPlanBuilder::scan("__cells", Arc::new(LogicalTableSource::new(schema)), None)?;
         let mut columns = Vec::with_capacity(defines.len());
         for (n, (name, condition)) in defines.iter().enumerate() {
@@ -241,11 +245,11 @@ impl Planning<'_> {
         table.project(columns)?.build().map(Some)
     }
 
-    fn cells(&mut self, drafts: Vec<Draft>) -> DfResult<Vec<Cell>> {
+    fn cells(&mut self, drafts: Vec<Draft>) -> DfResult<Vec<RecognizeCell>> {
         drafts.into_iter().map(|draft| self.cell(draft)).collect()
     }
 
-    fn cell(&mut self, Draft { name, value }: Draft) -> DfResult<Cell> {
+    fn cell(&mut self, Draft { name, value }: Draft) -> DfResult<RecognizeCell> {
         // (The column is found when the plan is translated.)
         let column = 0;
         let (value, argument, data_type) = match value {
@@ -263,7 +267,7 @@ impl Planning<'_> {
                 (CellValue::Fold { function, column: argument.as_ref().map(|_| column), variable }, argument, data_type)
             }
         };
-        Ok(Cell { name, value, argument, data_type })
+        Ok(RecognizeCell { name, value, argument, data_type })
     }
 
     /// An expression over the input.
@@ -293,7 +297,7 @@ fn fold_type(function: Fold, argument: Option<&DataType>, name: &str) -> Result<
 }
 
 /// The partition's columns, then the cells.
-fn schema_of(input: &LogicalPlan, partition: &[Expr], output: &[Cell]) -> DfResult<DFSchemaRef> {
+fn schema_of(input: &LogicalPlan, partition: &[Expr], output: &[RecognizeCell]) -> DfResult<DFSchemaRef> {
     let mut fields = Vec::with_capacity(partition.len() + output.len());
     for expr in partition {
         let (_, field) = expr.to_field(input.schema())?;

@@ -27,7 +27,7 @@ use crate::syntax::names::fold;
 use crate::syntax::relation_calls::{CYCLE, MUTUALLY, RECURSIVE, SEARCH, variable};
 use crate::syntax::template::template;
 use clauses::Clauses;
-use references::{Place, Reference, References, calls_aggregate};
+use references::{Reference, ReferencePlace, References, calls_aggregate};
 
 /// Makes calls of the recursive queries that the WITH of `query` names.
 ///
@@ -158,10 +158,12 @@ impl Terms {
         let names = [self.name.clone()];
         let name = &names[0];
         let mut refused = |reference: Reference<'_>| Err(misplaced(name, reference.place));
-        References::new(&names, &mut refused, &mut |_| Ok(())).at(Place::FirstTerm).set_expr(&mut self.first)?;
+        References::new(&names, &mut refused, &mut |_| Ok(()))
+            .at(ReferencePlace::FirstTerm)
+            .set_expr(&mut self.first)?;
         let mut n_found = 0;
         let mut found = |mut reference: Reference<'_>| {
-            if reference.place != Place::From {
+            if reference.place != ReferencePlace::From {
                 return Err(misplaced(name, reference.place));
             }
             n_found += 1;
@@ -176,7 +178,7 @@ impl Terms {
         if let Some(with) = &mut self.with {
             let mut refused = |reference: Reference<'_>| Err(misplaced(name, reference.place));
             let mut reads = |_: &mut Select| Ok(());
-            let mut references = References::new(&names, &mut refused, &mut reads).at(Place::Subquery);
+            let mut references = References::new(&names, &mut refused, &mut reads).at(ReferencePlace::Subquery);
             with.cte_tables.iter_mut().try_for_each(|cte| references.query(&mut cte.query))?;
         }
         Ok(())
@@ -257,15 +259,17 @@ fn refuse_aggregates(select: &mut Select) -> Result<()> {
     }
 }
 
-fn misplaced(name: &str, place: Place) -> SqlError {
+fn misplaced(name: &str, place: ReferencePlace) -> SqlError {
     let (within, hint) = match place {
-        Place::FirstTerm | Place::From => {
+        ReferencePlace::FirstTerm | ReferencePlace::From => {
             ("its non-recursive term", "Write the rows to begin with before UNION; what reads the query comes after.")
         }
-        Place::Subquery => ("a subquery", "Name the query in FROM, and join with it."),
-        Place::OuterJoin => ("an outer join", "Write JOIN, or put the query on the side that keeps all its rows."),
-        Place::Intersect => ("INTERSECT", "Write INTERSECT without ALL, or a join."),
-        Place::Except => {
+        ReferencePlace::Subquery => ("a subquery", "Name the query in FROM, and join with it."),
+        ReferencePlace::OuterJoin => {
+            ("an outer join", "Write JOIN, or put the query on the side that keeps all its rows.")
+        }
+        ReferencePlace::Intersect => ("INTERSECT", "Write INTERSECT without ALL, or a join."),
+        ReferencePlace::Except => {
             ("EXCEPT", "Write a condition, or WITH MUTUALLY RECURSIVE, in which a query may read itself anywhere.")
         }
     };

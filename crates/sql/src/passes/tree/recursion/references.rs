@@ -15,7 +15,7 @@ use crate::syntax::walk::{Changing, change};
 
 /// A place where a query may stand within another, from the outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ReferencePlace {
     /// FROM, or a branch of UNION.
     From,
     /// The term of a recursive query that gives its first rows.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 pub(super) struct Reference<'a> {
     /// Position among the names that are looked for.
     pub(super) name: usize,
-    pub(super) place: Place,
+    pub(super) place: ReferencePlace,
     pub(super) relation: &'a mut ObjectName,
     pub(super) alias: &'a mut Option<TableAlias>,
 }
@@ -64,7 +64,7 @@ pub(super) struct References<'a> {
     pub(super) names: &'a [String],
     pub(super) found: &'a mut Found<'a>,
     pub(super) reads: &'a mut Reads<'a>,
-    place: Place,
+    place: ReferencePlace,
     /// Names that inner queries have, the innermost last.
     hidden: Vec<String>,
     /// Whether the FROM at hand has read a name.
@@ -73,11 +73,11 @@ pub(super) struct References<'a> {
 
 impl<'a> References<'a> {
     pub(super) fn new(names: &'a [String], found: &'a mut Found<'a>, reads: &'a mut Reads<'a>) -> Self {
-        Self { names, found, reads, place: Place::From, hidden: vec![], is_read: false }
+        Self { names, found, reads, place: ReferencePlace::From, hidden: vec![], is_read: false }
     }
 
     /// The same, for a query that stands at `place`.
-    pub(super) fn at(self, place: Place) -> Self {
+    pub(super) fn at(self, place: ReferencePlace) -> Self {
         Self { place, ..self }
     }
 
@@ -120,8 +120,12 @@ impl<'a> References<'a> {
                 let is_all = matches!(set_quantifier, SetQuantifier::All);
                 let (of_left, of_right) = match op {
                     SetOperator::Union => (None, None),
-                    SetOperator::Intersect => (is_all.then_some(Place::Intersect), is_all.then_some(Place::Intersect)),
-                    SetOperator::Except | SetOperator::Minus => (is_all.then_some(Place::Except), Some(Place::Except)),
+                    SetOperator::Intersect => {
+                        (is_all.then_some(ReferencePlace::Intersect), is_all.then_some(ReferencePlace::Intersect))
+                    }
+                    SetOperator::Except | SetOperator::Minus => {
+                        (is_all.then_some(ReferencePlace::Except), Some(ReferencePlace::Except))
+                    }
                 };
                 self.within(of_left, |walk| walk.set_expr(left))?;
                 self.within(of_right, |walk| walk.set_expr(right))
@@ -156,7 +160,7 @@ impl<'a> References<'a> {
             .collect();
         let factors = std::iter::once(&mut entry.relation).chain(entry.joins.iter_mut().map(|join| &mut join.relation));
         for (factor, filled) in factors.zip(filled) {
-            self.within(filled.then_some(Place::OuterJoin), |walk| walk.factor(factor))?;
+            self.within(filled.then_some(ReferencePlace::OuterJoin), |walk| walk.factor(factor))?;
         }
         entry.joins.iter_mut().try_for_each(|join| self.expressions(&mut join.join_operator))
     }
@@ -191,9 +195,9 @@ impl<'a> References<'a> {
     }
 
     /// Works at another place, unless the present one is refused already.
-    fn within(&mut self, place: Option<Place>, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn within(&mut self, place: Option<ReferencePlace>, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let outer = self.place;
-        if let (Place::From, Some(place)) = (outer, place) {
+        if let (ReferencePlace::From, Some(place)) = (outer, place) {
             self.place = place;
         }
         let result = work(self);
@@ -216,7 +220,7 @@ impl Changing for Subqueries<'_, '_> {
             return Ok(());
         }
         let is_read = self.walk.is_read;
-        let result = self.walk.within(Some(Place::Subquery), |walk| walk.query(query));
+        let result = self.walk.within(Some(ReferencePlace::Subquery), |walk| walk.query(query));
         self.walk.is_read = is_read;
         result
     }
