@@ -38,6 +38,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod appender;
+pub mod binary;
 mod bind;
 mod catalog;
 mod clock;

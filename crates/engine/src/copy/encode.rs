@@ -1,11 +1,13 @@
 //! Rows to bytes.
 
-use anabranch_sql::output::{is_null, printer};
+use anabranch_sql::output::{is_null, is_plain_numeric, printer};
+use anabranch_sql::pg_types::PgType;
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::binary;
 use super::options::{CopyFormat, CopyKind, Header};
+use crate::binary::write::{Writer, value, writer};
 use crate::error::Error;
 
 /// Bytes of a COPY .. TO. What stands before a row (the signature of the binary format) belongs to
@@ -96,7 +98,10 @@ impl Encoder {
 
     fn column<'a>(&self, array: &'a ArrayRef, at: usize) -> Result<Column<'a>, Error> {
         let writer = match self.format.kind {
-            CopyKind::Binary => Some(binary::writer(array, self.schema.field(at))?),
+            CopyKind::Binary => {
+                let field = self.schema.field(at);
+                Some(writer(array, PgType::of(field).oid, is_plain_numeric(field))?)
+            }
             _ => None,
         };
         Ok(Column { array, printer: printer(array), writer })
@@ -162,22 +167,12 @@ impl Encoder {
 struct Column<'a> {
     array: &'a ArrayRef,
     printer: anabranch_sql::output::Printer<'a>,
-    writer: Option<binary::Writer<'a>>,
+    writer: Option<Writer<'a>>,
 }
 
 impl Column<'_> {
     /// The length of the value, then the value; -1 for NULL.
     fn binary(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Error> {
-        let Some(writer) = self.writer.as_ref().filter(|_| !is_null(self.array, row)) else {
-            out.extend_from_slice(&(-1i32).to_be_bytes());
-            return Ok(());
-        };
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        writer(row, out)?;
-        let length = i32::try_from(out.len() - start - 4)
-            .map_err(|_| Error::data("a value is too long for the binary format").with_sqlstate("54000"))?;
-        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
-        Ok(())
+        self.writer.as_ref().map_or(Ok(()), |writer| value(self.array, writer, row, out))
     }
 }

@@ -96,6 +96,30 @@ fn every_format_reads_what_it_wrote_however_it_is_cut() {
 }
 
 #[test]
+fn arrays_have_a_binary_format() {
+    let database = database();
+    let mut here = database.connect().unwrap();
+    for name in ["lists", "again"] {
+        run(&mut here, &format!("CREATE TABLE {name} (k int, i int[], s text[], n numeric[], d date[], u uuid)"));
+    }
+    run(
+        &mut here,
+        "INSERT INTO lists VALUES (1, '{1,NULL,-3}', '{\"a,b\",NULL,\"\"}', '{1.50,NaN,1e20}', '{2024-02-29}', NULL),
+         (2, '{}', NULL, NULL, '{NULL}', '11111111-2222-3333-4444-555555555555')",
+    );
+    let (bytes, _) = taken(&mut here, "COPY lists TO STDOUT (FORMAT binary)");
+    // What PostgreSQL 15 writes for '{1,NULL,-3}'::int[]: dimensions, NULLs, type, length, lower bound, elements.
+    let first = [
+        &[0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 3, 0, 0, 0, 1][..],
+        &[0, 0, 0, 4, 0, 0, 0, 1, 255, 255, 255, 255, 0, 0, 0, 4, 255, 255, 255, 253],
+    ]
+    .concat();
+    assert!(bytes.windows(first.len()).any(|window| window == first));
+    assert_eq!(send(&mut here, "COPY again FROM STDIN (FORMAT binary)", &bytes, 5).unwrap(), "COPY 2");
+    assert_eq!(ask(&mut here, "SELECT * FROM again ORDER BY k"), ask(&mut here, "SELECT * FROM lists ORDER BY k"));
+}
+
+#[test]
 fn lines_are_read_as_postgresql_reads_them() {
     let mut here = database().connect().unwrap();
     run(&mut here, "CREATE TABLE t (k int, s text, d int DEFAULT 7)");

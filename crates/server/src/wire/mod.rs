@@ -7,10 +7,8 @@
 //! The source is PostgreSQL's documentation, part VII, "Frontend/Backend Protocol".
 //!
 //! Reading order: [`frames`] (bytes, and their limits), [`message`] (what clients send), [`reply`]
-//! (what they hear), [`rows`] (values out, as text and
-//! [`binary`]), [`parameters`] (values in).
+//! (what they hear), [`rows`] (values out), [`parameters`] (values in).
 
-pub(crate) mod binary;
 pub(crate) mod frames;
 pub(crate) mod message;
 pub(crate) mod parameters;

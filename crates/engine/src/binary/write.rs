@@ -1,7 +1,8 @@
-//! Values in the binary format, as PostgreSQL's `send` and `recv` functions have them.
+//! Values written as PostgreSQL's `send` functions write them.
 
 use anabranch_batch::numeric;
-use anabranch_engine::Error;
+use anabranch_sql::output::{Printer, is_null, printer};
+use anabranch_sql::pg_types::{PgType, element_of, oid};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -9,19 +10,18 @@ use arrow::datatypes::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::rows::{Writer, text_writer, value};
-use anabranch_sql::pg_types::{PgType, element_of, oid};
+use super::{EPOCH_DAYS, EPOCH_MICROS};
+use crate::error::Error;
 
-/// Days from 1970 to 2000, where PostgreSQL counts from.
-pub(crate) const EPOCH_DAYS: i32 = 10_957;
-/// The same in microseconds.
-pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+/// Writes one value, not NULL, behind what is there.
+pub type Writer<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + 'a>;
 
-/// Writes values of a column of this type of PostgreSQL.
+/// Writes values of a column of this type of PostgreSQL, named by its number there.
+/// `is_numeric_text`: the column is text that shows plain numerics.
 ///
 /// # Errors
 /// `Invalid` for a type without a binary format.
-pub(crate) fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Result<Writer<'_>, Error> {
+pub fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Result<Writer<'_>, Error> {
     Ok(match column.data_type() {
         DataType::Boolean => {
             let values = column.as_boolean();
@@ -174,7 +174,7 @@ fn array(elements: &ArrayRef, of: u32, first: i32, out: &mut Vec<u8>) -> Result<
 
 /// A number, from its decimal text: digits of base 10,000, the weight of the first, the sign, and
 /// the digits behind the point.
-pub(crate) fn number(text: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn number(text: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     let special: Option<u16> = match text {
         "NaN" => Some(0xC000),
         "Infinity" => Some(0xD000),
@@ -229,6 +229,54 @@ fn uuid(text: &str, out: &mut Vec<u8>) -> Result<(), Error> {
         out.push(byte.ok_or_else(|| Error::data(format!("invalid input syntax for type uuid: \"{text}\"")))?);
     }
     Ok(())
+}
+
+/// Appends a value's length and its bytes; NULL has the length -1.
+///
+/// # Errors
+/// `Data` for a value that is longer than the format can say, or that the format cannot hold.
+pub fn value(column: &ArrayRef, writer: &Writer<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+    if is_null(column, row) {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return Ok(());
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    writer(row, out)?;
+    let length = i32::try_from(out.len() - start - 4)
+        .map_err(|_| Error::data("a value is longer than 2 GiB").with_sqlstate("54000"))?;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Writes values of a column as text.
+pub fn text_writer(column: &ArrayRef) -> Writer<'_> {
+    match column.data_type() {
+        DataType::Boolean => {
+            let values = column.as_boolean();
+            Box::new(move |row, out| {
+                out.push(if values.value(row) { b't' } else { b'f' });
+                Ok(())
+            })
+        }
+        DataType::Utf8View => {
+            let values = column.as_string_view();
+            Box::new(move |row, out| {
+                out.extend_from_slice(values.value(row).as_bytes());
+                Ok(())
+            })
+        }
+        _ => printed(printer(column)),
+    }
+}
+
+fn printed(print: Printer<'_>) -> Writer<'_> {
+    Box::new(move |row, out| {
+        let mut text = String::new();
+        print(row, &mut text);
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
+    })
 }
 
 #[cfg(test)]
