@@ -104,6 +104,12 @@ impl Cluster {
         self.tell(|| Command::CreateInput { input, upper });
     }
 
+    /// From now on an input has a time of its own, which [`advance_events`](Self::advance_events)
+    /// advances.
+    pub(crate) fn give_own_time(&mut self, input: CollectionId) {
+        self.tell(|| Command::GiveOwnTime { input });
+    }
+
     /// Forgets an input. Dataflows that read it hear no more.
     pub fn drop_input(&mut self, input: CollectionId) {
         self.tell(|| Command::DropInput { input });

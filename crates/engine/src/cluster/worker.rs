@@ -31,6 +31,9 @@ pub(super) enum Command {
         input: CollectionId,
         upper: Time,
     },
+    GiveOwnTime {
+        input: CollectionId,
+    },
     DropInput {
         input: CollectionId,
     },
@@ -206,6 +209,7 @@ impl Service for WorkerState {
                 self.relays.insert(input, Relay::new(Time::MIN));
                 self.event_inputs.insert(input);
             }
+            Command::GiveOwnTime { input } => _ = self.event_inputs.insert(input),
             Command::DropInput { input } => {
                 self.relays.remove(&input);
                 self.event_inputs.remove(&input);

@@ -340,13 +340,7 @@ impl Session {
     pub(super) fn publish(&mut self, sealed: Sealed) {
         let (least, greatest) = (sealed.first, sealed.time);
         self.timeline.rows_unforgotten += sealed.n_updates();
-        for rows in sealed.rows {
-            self.timeline.changed.insert(rows.object, greatest);
-            for earlier in self.earlier_inputs.get(&rows.collection).into_iter().flatten() {
-                self.cluster.push(*earlier, rows.batch.clone());
-            }
-            self.cluster.push(rows.collection, rows.batch);
-        }
+        sealed.rows.iter().for_each(|rows| self.push_sealed(rows, greatest));
         for mark in sealed.marks {
             if let Some(value) = Watermark::value_after(&mark.changes) {
                 self.cluster.mark(mark.collection, greatest, value);
@@ -361,6 +355,9 @@ impl Session {
             self.set_horizons(before);
         }
         self.cluster.advance(greatest + 1);
+        if self.has_last_frames() {
+            self.follow_last_frames(sealed.rows, greatest);
+        }
         if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
             || self.timeline.rows_unforgotten >= COMPACT_AFTER_ROWS
         {
@@ -370,6 +367,15 @@ impl Session {
             self.note_latest();
         }
         self.cluster.step();
+    }
+
+    /// Pushes rows of the commit at `time` to the workers.
+    pub(super) fn push_sealed(&mut self, rows: &SealedRows, time: Time) {
+        self.timeline.changed.insert(rows.object, time);
+        for earlier in self.earlier_inputs.get(&rows.collection).into_iter().flatten() {
+            self.cluster.push(*earlier, rows.batch.clone());
+        }
+        self.cluster.push(rows.collection, rows.batch.clone());
     }
 
     /// Spares dataflows the times inside the commit, later than `before`, that no reader will read:

@@ -5,9 +5,10 @@
 //! sees tables, views of SQL and views of frames as of one commit.
 //!
 //! Inputs of the frame are relations of the session ([`Session::events`], [`Session::contents`]):
-//! tables, sources and views of frames. Times of a view by columns go with the watermarks of its
-//! inputs; times of a view by commits go with the commits, so a window closes with the first commit
-//! after its end.
+//! tables, sources, materialized views and views of frames. Times of a view by columns go with the
+//! watermarks of its inputs; times of a view by commits go with the commits, so a window closes with
+//! the first commit after its end. What a commit makes of a view of SQL is known once workers have
+//! taken the commit in: such views come last (`frame_sources`).
 //!
 //! Cost: a commit waits for the frames that read one of its relations. A row in error fails the
 //! view until it is dropped; nothing else is affected.
@@ -26,6 +27,7 @@ use super::sealed::SealedRows;
 use super::state::Session;
 use super::state::frame_view::FrameView;
 use crate::catalog::{Catalog, Object, ObjectId, kind_name};
+use crate::cluster::DataflowId;
 use crate::coerce::planned_schema;
 use crate::error::Error;
 use crate::frame::{Events, Frame, FrameRun, Timing};
@@ -51,17 +53,17 @@ impl Session {
         Ok(Events::of_relation(relation, &object.schema, Timing::Column)?.time_column(&column))
     }
 
-    /// The contents of a table, source or view of a frame as events: a row is in force from the
+    /// The contents of a table, source or materialized view as events: a row is in force from the
     /// commit that brings it, at its time in microseconds, to the commit that takes it.
     ///
     /// # Errors
-    /// `Invalid` when there is no such relation, or it is a view of SQL.
+    /// `Invalid` when there is no such relation, or it is a view that is not kept.
     pub fn contents(&self, relation: &str) -> Result<Events, Error> {
         let object = self.catalog.get(relation)?;
-        if !object.maintained.as_ref().is_some_and(|maintained| maintained.is_input) {
+        if object.maintained.is_none() {
             let kind = kind_name(object.kind);
-            return Err(Error::invalid(format!("{kind} \"{relation}\" cannot be read by frames"))
-                .with_hint("Read the tables behind it, and join the view of the frame with it in SQL."));
+            return Err(Error::invalid(format!("{kind} \"{relation}\" is not kept, so frames cannot read it"))
+                .with_hint("Make it a MATERIALIZED VIEW, or CREATE INDEX on it."));
         }
         Events::of_relation(relation, &object.schema, Timing::Commits)
     }
@@ -95,7 +97,14 @@ impl Session {
         let contents = inputs.keys().map(|input| Ok((input.clone(), self.rows_of(input)?)));
         let contents = contents.collect::<Result<Vec<(String, Vec<Batch>)>, Error>>()?;
         self.add_input(object)?;
-        let followed = self.follow_from_now(name, frame, inputs, contents);
+        let subscribed = match self.subscribe_to_views(name, &inputs) {
+            Ok(subscribed) => subscribed,
+            Err(error) => {
+                self.drop_relation(name);
+                return Err(error);
+            }
+        };
+        let followed = self.follow_from_now(name, frame, inputs, contents, subscribed);
         followed.inspect_err(|_| self.drop_relation(name))
     }
 
@@ -106,6 +115,7 @@ impl Session {
         frame: &Frame,
         inputs: BTreeMap<String, ObjectId>,
         contents: Vec<(String, Vec<Batch>)>,
+        subscribed: BTreeMap<ObjectId, DataflowId>,
     ) -> Result<(), Error> {
         let time = self.timeline.last();
         let mut run = self.start(frame)?;
@@ -118,7 +128,13 @@ impl Session {
         let collection = collection.ok_or_else(|| Error::internal(format!("\"{name}\" has no collection")))?;
         let is_by_commits = frame.state()?.inputs.values().any(|input| input.timing() == Some(Timing::Commits));
         let object = object.id;
-        self.frame_views.push(FrameView { object, collection, inputs, run, is_by_commits, has_begun: false });
+        let comes_last = self.comes_last(&inputs, &subscribed);
+        if comes_last {
+            self.cluster.give_own_time(collection);
+        }
+        let has_begun = false;
+        let view = FrameView { object, collection, inputs, run, is_by_commits, has_begun, subscribed, comes_last };
+        self.frame_views.push(view);
         self.begin_commit();
         self.commit_pending()?;
         self.check_frame_view(name)
@@ -171,28 +187,32 @@ impl Session {
     pub(super) fn follow_frames(&mut self, rows: &mut Vec<SealedRows>, time: Time) {
         let mut views = std::mem::take(&mut self.frame_views);
         for view in &mut views {
-            if !view.is_due(rows) {
-                continue;
-            }
-            let Some(run) = view.run.take() else { continue };
-            let mut run = run.resume(&mut self.cluster);
-            match follow(&mut run, &self.catalog, &view.inputs, rows, time) {
-                Ok(changes) => {
-                    view.run = Some(run.suspend());
-                    let (object, collection) = (view.object, view.collection);
-                    rows.extend(changes.map(|batch| SealedRows { object, collection, batch }));
-                }
-                Err(error) => {
-                    drop(run);
-                    self.fail_view(view.object, &error);
-                }
+            if !view.comes_last && view.is_due(rows) {
+                self.follow_frame(view, rows, time);
             }
         }
         self.frame_views = views;
     }
 
+    /// Adds what a view of a frame becomes by a commit that brings `rows`.
+    pub(super) fn follow_frame(&mut self, view: &mut FrameView, rows: &mut Vec<SealedRows>, time: Time) {
+        let Some(run) = view.run.take() else { return };
+        let mut run = run.resume(&mut self.cluster);
+        match follow(&mut run, &self.catalog, &view.inputs, rows, time) {
+            Ok(changes) => {
+                view.run = Some(run.suspend());
+                let (object, collection) = (view.object, view.collection);
+                rows.extend(changes.map(|batch| SealedRows { object, collection, batch }));
+            }
+            Err(error) => {
+                drop(run);
+                self.fail_view(view.object, &error);
+            }
+        }
+    }
+
     /// Lets a view of a frame, and all that read it, fail.
-    fn fail_view(&mut self, object: ObjectId, error: &Error) {
+    pub(super) fn fail_view(&mut self, object: ObjectId, error: &Error) {
         let arranged = self.catalog.all_objects().filter(|other| other.id == object);
         let arranged = arranged.flat_map(|object| &object.maintained).flat_map(|maintained| &maintained.arrangements);
         for dataflow in arranged.map(|arranged| arranged.dataflow) {
@@ -212,6 +232,7 @@ impl Session {
         let Some(at) = self.frame_views.iter().position(|view| view.object == object) else { return };
         let view = self.frame_views.remove(at);
         drop(view.run.map(|run| run.resume(&mut self.cluster)));
+        view.subscribed.into_values().for_each(|dataflow| self.release_dataflow(dataflow));
     }
 }
 

@@ -39,6 +39,7 @@ mod envelope;
 mod execute;
 mod explain;
 mod files;
+mod frame_sources;
 mod frame_views;
 mod frames;
 mod functions;

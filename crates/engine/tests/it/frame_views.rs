@@ -105,6 +105,77 @@ fn contents_by_commits_are_those_of_the_table() {
     });
 }
 
+/// Frames over views of SQL over frames over views of SQL: each commit is seen as a whole.
+#[test]
+fn frames_read_views_of_sql() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (k bigint PRIMARY KEY, g bigint, x bigint); INSERT INTO t VALUES (0, 0, 7);
+             CREATE MATERIALIZED VIEW totals AS SELECT g, sum(x) AS s FROM t GROUP BY g",
+        );
+        let counts = |frame: Frame, key: &str, n: &str| frame.group_by([col(key)]).agg([count(lit(1)).alias(n)]);
+        let frame = counts(session.contents("totals").unwrap().frame(), "s", "n");
+        session.create_view("by_sum", &frame).unwrap();
+        run(session, "CREATE MATERIALIZED VIEW doubled AS SELECT n * 2 AS n FROM by_sum JOIN totals USING (s)");
+        let frame = counts(session.contents("doubled").unwrap().frame(), "n", "times");
+        session.create_view("by_count", &frame.alter_duration(FOREVER)).unwrap();
+        // A frame of its own rows and of those that come last.
+        let both = session.contents("t").unwrap().frame();
+        let both = both.join(&session.contents("by_sum").unwrap().frame(), [col("x")], [col("s")], How::Inner);
+        session.create_view("both", &both.select([col("k"), col("n")])).unwrap();
+        let Some(Outcome::Subscription(subscription)) = run(session, "SUBSCRIBE by_sum WITH (PROGRESS)").pop() else {
+            panic!()
+        };
+        let mut state = 5u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let mut heard = 0;
+        for _ in 0..40 {
+            let (key, group, x) = (below(9), below(3), below(3));
+            let statement = match below(3) {
+                0 => format!("DELETE FROM t WHERE k = {key}"),
+                1 => format!("UPDATE t SET g = {group} WHERE k <= {key}"),
+                _ => format!("INSERT INTO t VALUES ({key}, {group}, {x}) ON CONFLICT (k) DO UPDATE SET x = excluded.x"),
+            };
+            run(session, &statement);
+            let by_sum = "SELECT s, count(*) AS n FROM (SELECT sum(x) AS s FROM t GROUP BY g) AS q GROUP BY s";
+            assert_eq!(ask(session, "SELECT * FROM by_sum ORDER BY s"), ask(session, &format!("{by_sum} ORDER BY s")));
+            let joined = format!("SELECT k, n FROM t JOIN ({by_sum}) AS q ON t.x = q.s ORDER BY k");
+            assert_eq!(ask(session, "SELECT k, n FROM both ORDER BY k"), ask(session, &joined), "{statement}");
+            while let Changes::Rows(rows) = session.next_changes(&subscription, Duration::ZERO).unwrap() {
+                heard += rows.num_rows();
+            }
+        }
+        assert!(heard > 20, "{heard}");
+        let error = fail(session, "DROP MATERIALIZED VIEW totals");
+        assert!(error.detail.unwrap_or_default().contains("\"by_sum\""));
+        run(session, "DROP MATERIALIZED VIEW totals CASCADE; DELETE FROM t");
+        assert_eq!(lines(&session.query("SHOW MATERIALIZED VIEWS").unwrap()), Vec::<String>::new());
+    });
+}
+
+/// A view of SQL with a row in error fails the frames that read it; commits go on.
+#[test]
+fn a_row_in_error_of_a_view_fails_the_frames_that_read_it() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (k bigint, x bigint); CREATE MATERIALIZED VIEW q AS SELECT k, 10 / x AS y FROM t");
+        let frame = session.contents("q").unwrap().frame();
+        session.create_view("copied", &frame).unwrap();
+        run(session, "INSERT INTO t VALUES (1, 5)");
+        assert_eq!(ask(session, "SELECT * FROM copied"), ["1 2"]);
+        run(session, "INSERT INTO t VALUES (1, 0)");
+        assert!(fail(session, "SELECT * FROM copied").message.contains("division by zero"));
+        run(session, "DELETE FROM t WHERE x = 0");
+        assert_eq!(ask(session, "SELECT * FROM q"), ["1 2"]);
+        run(session, "DROP MATERIALIZED VIEW copied; INSERT INTO t VALUES (2, 2)");
+        session.create_view("copied", &frame).unwrap();
+        assert_eq!(ask(session, "SELECT * FROM copied ORDER BY k"), ["1 2", "2 5"]);
+    });
+}
+
 /// Law: rows cut into commits in several ways, under 0, 1 and 2 workers, end in one view, which is
 /// what a run of the frame by itself has in force.
 #[test]
@@ -231,14 +302,14 @@ fn what_a_frame_cannot_read_is_refused() {
         &mut session,
         "CREATE TABLE t (k bigint, at bigint, WATERMARK FOR at AS at);
          CREATE TABLE plain (k bigint, n numeric);
-         CREATE MATERIALIZED VIEW v AS SELECT k FROM t",
+         CREATE VIEW v AS SELECT k FROM t",
     );
     run(&mut session, READINGS);
     assert!(refused(session.events("nothing")).contains("does not exist"));
     assert!(refused(session.events("plain")).contains("has no watermark"));
     assert!(refused(session.events("t")).contains("may be changed"));
     assert!(refused(session.contents("plain")).contains("numeric without a scale"));
-    assert!(refused(session.contents("v")).contains("cannot be read by frames"));
+    assert!(refused(session.contents("v")).contains("is not kept, so frames cannot read it"));
     let readings = session.events("readings").unwrap().frame();
     let contents = session.contents("t").unwrap().frame();
     let mixed = readings.join(&contents, [col("x")], [col("k")], How::Inner);

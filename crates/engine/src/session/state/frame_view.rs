@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::ObjectId;
-use crate::cluster::CollectionId;
+use crate::cluster::{CollectionId, DataflowId};
 use crate::frame::run::Suspended;
 use crate::session::sealed::SealedRows;
 
@@ -20,6 +20,10 @@ pub(crate) struct FrameView {
     pub(crate) is_by_commits: bool,
     /// Whether it has followed a commit.
     pub(crate) has_begun: bool,
+    /// Subscriptions to the inputs that are views of SQL.
+    pub(crate) subscribed: BTreeMap<ObjectId, DataflowId>,
+    /// Whether its rows come after all others of a commit, since it reads what workers make of them.
+    pub(crate) comes_last: bool,
 }
 
 impl FrameView {
