@@ -24,6 +24,7 @@ mod reduce;
 mod report;
 mod rows;
 mod rows_file;
+mod serve;
 mod standing;
 mod temporal;
 mod tpch;
@@ -90,6 +91,8 @@ enum Benchmark {
     /// One run on one side; `install` starts these.
     #[command(hide = true)]
     InstallCase(install::Case),
+    /// The server, beside PostgreSQL 15: look-ups, INSERTs, views, subscribers, opening.
+    Serve(serve::Options),
     /// The temporal algebra over events in memory, on one thread.
     Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
@@ -99,6 +102,7 @@ enum Benchmark {
 
 fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
+        Benchmark::Serve(options) => serve::run(&options),
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Nexmark(options) => nexmark::run(&options),
         Benchmark::NexmarkCase(case) => nexmark::run_case(&case),
