@@ -55,7 +55,7 @@ if _TYPE_CHECKING:
     from .live import Change, Changes, Handle, Progress, Subscription
     from .loops import iterate
     from .patterns import Pattern, reg
-    from .runs import Play, Run
+    from .runs import Early, Play, Run
 
 __all__ = [
     "Array", "Batch", "Boolean", "Bytes", "Cancelled", "Change", "Changes", "Commit", "Connection", "ConversionError",
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 _LATE = {
-    "Events": "events", "Pattern": "patterns", "Run": "runs", "Play": "runs", "reg": "patterns", "start": "events", "end": "events",
+    "Events": "events", "Pattern": "patterns", "Run": "runs", "Play": "runs", "Early": "runs", "reg": "patterns", "start": "events", "end": "events",
     "window_start": "events", "window_end": "events", "udf": "functions", "udaf": "aggregates", "Array": "functions", "iterate": "loops", "UserFunction": "functions", "UserAggregate": "aggregates", "Connection": "database",
     "Changes": "live", "Subscription": "live", "Change": "live", "Progress": "live", "Handle": "live",
 }

@@ -175,6 +175,26 @@ class Database(Asking, Holding, Writing, Defining):
         self._check_open()
         return start(self, events)
 
+    def progressive(self, events: Any, sources: Mapping[str, Any], steps: int = 10) -> Any:
+        """Early answers over growing shares of rows, refined to the exact one: an iterator of
+        ``Early(share, rows)``. Sources are data, relations or files, one for each input.
+
+        >>> import anabranch as ab
+        >>> e = ab.Events.input("in", {"g": str, "at": int}, time="at")
+        >>> with ab.connect() as db:
+        ...     counts = e.group_by("g").agg(n=ab.len())
+        ...     answers = list(db.progressive(counts, {"in": [("a", 1), ("b", 2), ("a", 3)]}, 2))
+        >>> answers[-1].share, sorted(answers[-1].rows)
+        (1.0, [('a', 2), ('b', 1)])
+        """
+        from .events import Events
+        from .runs import progressive
+
+        self._check_open()
+        if not isinstance(events, Events):
+            raise ProgrammingError(f"{type(events).__name__} is no events", hint="ab.Events.input(..)")
+        return progressive(events, sources, steps)
+
     def relations(self) -> Relation:
         """Tables, views and sources: name and kind."""
         rows = [(n, k.lower(), ", ".join(key)) for n, k, key in self._engine.relations() if not n.startswith("_py_")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as _dt
 import time as _time
 import weakref
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from . import _native
 from . import data as _data
@@ -13,7 +13,7 @@ from .errors import InterfaceError, ProgrammingError, nearest
 from .rows import Rows
 from .values import Counts, Event
 
-__all__ = ["Run", "Play"]
+__all__ = ["Early", "Play", "Run", "progressive"]
 
 _END = 2**63 - 1
 
@@ -39,12 +39,7 @@ class Run:
         self._finalizer = weakref.finalize(self, self._native.close)
 
     def _input(self, name: str) -> Any:
-        found = self._events._inputs.get(name)
-        if found is None:
-            near = nearest(name, self._events._inputs)
-            raise ProgrammingError(f'the query has no input "{name}"',
-                                   hint=f'did you mean "{near}"?' if near else "inputs: " + ", ".join(self._events._inputs))
-        return found
+        return _input_of(self._events, name)
 
     def _ticks(self, time: Any, instants: bool) -> int:
         from .events import instant
@@ -60,13 +55,7 @@ class Run:
         if of.time is None:
             raise ProgrammingError(f'input "{input}" does not say which column is the time',
                                    hint="Events.input(.., time=..), or push ab.Event objects")
-        rows = _data.fitted(data, list(of.columns), of.like, input)
-        missing = [n for n in of.columns if n not in rows.names]
-        if missing:
-            raise ProgrammingError(f'the rows pushed into "{input}" have no column "{missing[0]}"', sqlstate="42703")
-        order = [rows.names.index(n) for n in of.columns]
-        if order != list(range(len(order))):
-            rows = rows.project(order, list(of.columns))
+        rows = _fitted(data, of)
         if len(rows):
             self._native.push(input, rows)
 
@@ -218,6 +207,58 @@ class Play:
             yield pushed / max(1, self._rows)
         for name in self._inputs:
             self._run._native.advance(name, _END)
+
+
+class Early(NamedTuple):
+    """An answer on the way to the exact one: the share of the rows that it is over, and its
+    rows."""
+
+    share: float
+    rows: Rows
+
+
+def progressive(events: Any, sources: Mapping[str, Any], steps: int = 10) -> Iterator[Early]:
+    """Answers over growing shares of rows at hand; the last one, at share 1, is exact.
+
+    Rows begin when they are read and never end, so the query does not look at time.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ProgrammingError(f"steps is a whole number from 1 on, not {steps!r}")
+    for name in sources:
+        _input_of(events, name)
+    bound = {name: rows for name, rows in events._bound.items() if name not in sources}
+    given = [(name, _input_of(events, name), data) for name, data in {**bound, **sources}.items()]
+    answers = _native.Progressive(events._frame, [(n, _fitted(_opened(data, of), of)) for n, of, data in given], steps)
+    return _early(answers)
+
+
+def _early(answers: Any) -> Iterator[Early]:
+    try:
+        while (early := answers.step()) is not None:
+            yield Early(early[0], Rows(early[1]))
+    finally:
+        answers.close()
+
+
+def _input_of(events: Any, name: str) -> Any:
+    found = events._inputs.get(name)
+    if found is None:
+        near = nearest(name, events._inputs)
+        raise ProgrammingError(f'the query has no input "{name}"',
+                               hint=f'did you mean "{near}"?' if near else "inputs: " + ", ".join(events._inputs))
+    return found
+
+
+def _fitted(data: Any, of: Any) -> Any:
+    """Rows with the columns of an input, in its order."""
+    rows = _data.fitted(data, list(of.columns), of.like, of.name)
+    missing = [n for n in of.columns if n not in rows.names]
+    if missing:
+        raise ProgrammingError(f'the rows pushed into "{of.name}" have no column "{missing[0]}"', sqlstate="42703")
+    order = [rows.names.index(n) for n in of.columns]
+    if order != list(range(len(order))):
+        rows = rows.project(order, list(of.columns))
+    return rows
 
 
 def _opened(data: Any, of: Any) -> Any:

@@ -20,18 +20,22 @@ class Defining:
 
     def create_view(
         self, name: str, query: Any, *, emit: str = "change", materialized: bool = True, replace: bool = False, wait: bool = True,
+        snapshot: bool = False,
     ) -> View:
         """A view that is kept current; with ``materialized=False`` only a name for a query.
 
-        A view of ``Events`` has the rows that are in force just before the frontier of time. Its
-        inputs are relations of this database: ``table.events(time="at")``.
+        A view of ``Events`` has all events, with columns ``start`` and ``end`` (NULL: not known, or
+        never); with ``snapshot=True`` those in force just before the frontier of time, without
+        these columns. Its inputs are relations of this database: ``table.events(time="at")``.
         """
         self._check_writable("create_view")
         if emit not in ("change", "close"):
             raise ProgrammingError(f"emit is change or close, not {emit!r}")
         holds: Sequence[Any] = ()
         if hasattr(query, "_frame"):
-            return self._view_of_events(name, query, emit, materialized, replace)
+            return self._view_of_events(name, query, emit, materialized, replace, snapshot)
+        if snapshot:
+            raise ProgrammingError("snapshot=True is of events", hint="a view of a relation has its rows as of now")
         if isinstance(query, Relation):
             text, holds = query._unordered(), query._holds
         else:
@@ -63,8 +67,8 @@ class Defining:
         self._keep(name, holds)
         return view
 
-    def _view_of_events(self, name: str, events: Any, emit: str, materialized: bool, replace: bool) -> View:
-        """A view of the events that are in force just before their frontier."""
+    def _view_of_events(self, name: str, events: Any, emit: str, materialized: bool, replace: bool, snapshot: bool) -> View:
+        """A view of all events, or of those in force just before their frontier."""
         from .events.stored import database_of
 
         if emit != "change" or not materialized:
@@ -76,7 +80,7 @@ class Defining:
             if not replace:
                 raise DuplicateName(f'relation "{name}" already exists', sqlstate="42P07", hint="replace=True")
             self.drop(name)
-        self._engine.create_view(name, events._frame)
+        self._engine.create_view(name, events._frame, snapshot)
         self._schemas.clear()
         return View(self, name, definition=events.explain())
 
@@ -104,9 +108,9 @@ class Defining:
         view._holds = (*view._holds, Held(self._engine, hidden, "MATERIALIZED VIEW"))
         return view
 
-    def _live_events(self, events: Any) -> View:
+    def _live_events(self, events: Any, snapshot: bool) -> View:
         hidden = self._fresh("view")
-        self._engine.create_view(hidden, events._frame)
+        self._engine.create_view(hidden, events._frame, snapshot)
         view = View(self, hidden, definition=events.explain(), anonymous=True)
         view._holds = (*view._holds, Held(self._engine, hidden, "MATERIALIZED VIEW"))
         return view

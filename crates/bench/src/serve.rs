@@ -1,4 +1,5 @@
-//! The server beside PostgreSQL 15: `bench/serve.py`, with the program that was built beside this one.
+//! The server beside PostgreSQL 15: `bench/serve.py`, with the program that was built beside this
+//! one.
 
 use std::env;
 use std::process::Command;

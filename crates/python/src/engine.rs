@@ -133,10 +133,14 @@ impl Engine {
         Frame::checked(py, events.frame())
     }
 
-    /// Keeps the events that a query has in force as a relation.
-    fn create_view(&self, py: Python<'_>, name: String, frame: &Frame) -> PyResult<()> {
+    /// Keeps the events that a query has in force as a relation, or all events with their start
+    /// and end.
+    fn create_view(&self, py: Python<'_>, name: String, frame: &Frame, in_force: bool) -> PyResult<()> {
         let frame = frame.frame.clone();
-        self.ask(py, None, move |session| session.create_view(&name, &frame))
+        self.ask(py, None, move |session| match in_force {
+            true => session.create_view(&name, &frame),
+            false => session.create_events_view(&name, &frame),
+        })
     }
 
     /// Relations by name: `[(name, kind, names of the primary key)]`.

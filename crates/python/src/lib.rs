@@ -4,8 +4,8 @@
 //! made in Python (`python/anabranch`); here are the engine's thread ([`engine`]), answers as Arrow
 //! ([`rows`]), values on their way out ([`to_python`]) and in ([`from_python`]), functions of
 //! Python that the engine calls ([`functions`]), queries over events ([`frame`], [`expressions`],
-//! [`pattern`], [`run`]), and errors ([`error`]). No call into the engine holds the interpreter's
-//! lock.
+//! [`pattern`], [`run`], [`progressive`]), and errors ([`error`]). No call into the engine holds
+//! the interpreter's lock.
 #![forbid(unsafe_code)]
 
 mod engine;
@@ -16,6 +16,7 @@ mod from_python;
 mod functions;
 mod host;
 mod pattern;
+mod progressive;
 mod rows;
 mod run;
 mod to_python;
@@ -41,6 +42,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<functions::Function>()?;
     module.add_class::<frame::Frame>()?;
     module.add_class::<run::Run>()?;
+    module.add_class::<progressive::Progressive>()?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     Ok(())
 }

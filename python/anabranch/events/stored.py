@@ -1,7 +1,7 @@
 """Events of relations: read when they run, or followed commit by commit by a view.
 
-A view of events holds what is in force just before the frontier, which goes with the watermark of
-the table, or with the commits.
+A view of events holds all of them, or what is in force just before the frontier, which goes with
+the watermark of the table, or with the commits.
 """
 
 from __future__ import annotations

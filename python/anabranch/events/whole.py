@@ -133,19 +133,17 @@ class Events(Verbs, Groups, Joins):
             return run.lifetimes()
 
     def relation(self, snapshot: bool = False) -> Any:
-        """The events in force just before the frontier as a relation that is kept current, with
-        ``snapshot=True``.
+        """All events as a relation that is kept current: columns ``start`` and ``end`` (NULL: not
+        known, or never) before the query's. With ``snapshot=True`` the events in force just before
+        the frontier, without these columns.
 
         Inputs are relations of one database: ``table.events(time="at")``. The relation goes with
         its last Python object; ``db.create_view(name, events)`` gives it a name.
         """
         from .stored import database_of
 
-        if not snapshot:
-            raise NotSupportedError("a relation has the events in force at its frontier, not all that ever were",
-                                    hint="relation(snapshot=True); .alter_duration(None) before keeps events for good")
         db = database_of(self)
-        return db._live_events(self)
+        return db._live_events(self, snapshot)
 
     def __iter__(self) -> Any:
         raise TypeError("events are a question; run({..}) answers it, db.start(events) keeps it at work")

@@ -15,7 +15,8 @@ pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// The text of a value of that column; `None` if the bytes are none.
 pub(super) fn text_of(bytes: &[u8], field: &Field) -> Option<Vec<u8>> {
     let of = match PgType::of(field).oid {
-        // (A query tells what it computes of a uuid or a document as text, and COPY .. TO writes it so.)
+        // (A query tells what it computes of a uuid or a document as text, and COPY .. TO writes it
+        // so.)
         oid::UUID if bytes.len() != 16 => oid::TEXT,
         oid::JSONB if bytes.first() != Some(&1) => oid::TEXT,
         of => of,

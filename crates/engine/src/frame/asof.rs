@@ -14,8 +14,8 @@ use super::query::Frame;
 use crate::error::Error;
 
 /// Which events an as-of join takes, and which rows come out. Names as in Polars' `join_asof`,
-/// whose `allow_exact_matches = False` is [`strictly`](AsofOptions::strictly); its `on` is the start of
-/// events here.
+/// whose `allow_exact_matches = False` is [`strictly`](AsofOptions::strictly); its `on` is the
+/// start of events here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsofOptions {
     strategy: Strategy,
@@ -75,13 +75,13 @@ impl Frame {
     /// events of the other frame that begin at that time, each. NULL keys match nothing.
     ///
     /// ```
-    /// # use anabranch_engine::frame::{Asof, Event, Events, col};
+    /// # use anabranch_engine::frame::{AsofOptions, Event, Events, col};
     /// # use anabranch_engine::{Options, Session};
     /// # use arrow::datatypes::{DataType, Field, Schema};
     /// # let schema = |x: &str| Schema::new(vec![Field::new("sym", DataType::Utf8View, true), Field::new(x, DataType::Int64, true)]);
     /// let trades = Events::input("trades", schema("amount")).frame();
     /// let quotes = Events::input("quotes", schema("price")).frame();
-    /// let priced = trades.join_asof(&quotes, [col("sym")], [col("sym")], Asof::nearest().tolerance(60));
+    /// let priced = trades.join_asof(&quotes, [col("sym")], [col("sym")], AsofOptions::nearest().tolerance(60));
     ///
     /// let mut session = Session::new(Options::default())?;
     /// let mut run = session.start(&priced)?;

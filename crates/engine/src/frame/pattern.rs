@@ -1,15 +1,15 @@
 //! Patterns over time, built part by part.
 //!
 //! ```
-//! use anabranch_engine::frame::{Event, Events, Pattern, col, lit, reg};
+//! use anabranch_engine::frame::{Event, EventPattern, Events, col, lit, reg};
 //! use anabranch_engine::{Options, Session};
 //! use arrow::datatypes::{DataType, Field, Schema};
 //!
 //! // Three falls in a row, then a rise: how deep was the dip?
 //! let schema = Schema::new(vec![Field::new("change", DataType::Int64, true)]);
 //! let changes = Events::input("changes", schema).frame();
-//! let fall = Pattern::event(col("change").lt(lit(0))).set("depth", reg("depth") - col("change"));
-//! let rise = Pattern::event(col("change").gt(lit(0)));
+//! let fall = EventPattern::event(col("change").lt(lit(0))).set("depth", reg("depth") - col("change"));
+//! let rise = EventPattern::event(col("change").gt(lit(0)));
 //! let dips = changes.detect(&fall.repeat(3, None).then(rise).register("depth", lit(0i64)).within(100));
 //!
 //! let mut session = Session::new(Options::default())?;

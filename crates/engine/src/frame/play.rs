@@ -69,8 +69,8 @@ pub enum PlayTurn {
 }
 
 impl Session {
-    /// Opens a source with a registered connector, to be [played](FrameRun::play): for example `"file"`,
-    /// with its `path`.
+    /// Opens a source with a registered connector, to be [played](FrameRun::play): for example
+    /// `"file"`, with its `path`.
     ///
     /// # Errors
     /// `Invalid` when there is no such connector or it knows no such option; the connector's, when

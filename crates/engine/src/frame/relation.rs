@@ -10,12 +10,13 @@
 //! [`OfChanges`](anabranch_plan::temporal::Verb::OfChanges).
 
 use anabranch_batch::{Batch, Diffs, END, Time, Times, Until, numeric};
-use anabranch_operators::temporal::ticks::FIRST;
-use arrow::array::{Array, AsArray, BooleanArray, UInt64Array};
+use anabranch_operators::temporal::ticks::{Event, FIRST, event};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use arrow::compute::{cast, is_not_null, take};
-use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 
 use super::events::Events;
+use super::query::Frame;
 use crate::error::Error;
 
 /// What the times of a relation's rows are.
@@ -48,6 +49,15 @@ impl Events {
     /// What the times of rows are, if they are those of a relation of the session.
     pub(crate) fn timing(&self) -> Option<Timing> {
         self.relation
+    }
+
+    /// The type of the column that times come from, or of commits' times.
+    fn time_type(&self) -> DataType {
+        match (self.relation, &self.time) {
+            (Some(Timing::Commits), _) => DataType::Timestamp(TimeUnit::Microsecond, None),
+            (_, Some(time)) => self.schema.field_with_name(time).map_or(DataType::Int64, |at| at.data_type().clone()),
+            _ => DataType::Int64,
+        }
     }
 
     /// Rows of the relation as events, or as changes by commits.
@@ -91,6 +101,60 @@ impl Events {
         }
         Ok(rows.with_diffs(Diffs::Constant(1)).with_times(Times::Column(starts)).with_until(until))
     }
+}
+
+impl Frame {
+    /// The columns of a relation that holds all events: when each begins and ends, then the
+    /// frame's.
+    ///
+    /// # Errors
+    /// The first error of building the frame; `Invalid` when a column is called start or end.
+    pub(crate) fn schema_with_lifetimes(&self) -> Result<SchemaRef, Error> {
+        let (schema, state) = (self.schema()?, self.state()?);
+        if let Some(field) = schema.fields().iter().find(|field| ["start", "end"].contains(&field.name().as_str())) {
+            return Err(Error::invalid(format!("a column is named \"{}\", as the times of events are", field.name()))
+                .with_hint("Give it another name with .alias(..)."));
+        }
+        let times = state.inputs.values().next().map_or(DataType::Int64, Events::time_type);
+        let times = if matches!(times, DataType::Timestamp(..)) { times } else { DataType::Int64 };
+        let bounds = [Field::new("start", times.clone(), false), Field::new("end", times, true)];
+        let bounds = bounds.into_iter().map(Into::into);
+        Ok(Schema::new(bounds.chain(schema.fields().iter().cloned()).collect::<Vec<_>>()).into())
+    }
+}
+
+/// Changes of the relation that holds all events, by events that came out: an event that begins
+/// without an end has the end NULL, until its end is known. `times` is the type of start and end.
+///
+/// # Errors
+/// `Internal` when ticks are no times.
+pub(super) fn with_lifetimes(batch: &Batch, times: &DataType) -> Result<Batch, Error> {
+    let (mut rows, mut diffs) = (Vec::new(), Vec::new());
+    let (mut starts, mut ends): (Vec<Time>, Vec<Option<Time>>) = (Vec::new(), Vec::new());
+    let mut change = |row: usize, start: Time, end: Time, diff: i64| {
+        rows.push(row as u32);
+        starts.push(start);
+        ends.push(Some(end).filter(|end| *end != END));
+        diffs.push(diff);
+    };
+    for row in 0..batch.len() {
+        let diff = batch.diffs().get(row);
+        match event(batch, row) {
+            Event::Start { start, end } => change(row, start, end, diff),
+            Event::End { start, end } => {
+                change(row, start, END, -diff);
+                change(row, start, end, diff);
+            }
+            Event::Nothing => {}
+        }
+    }
+    let of_type = |ticks: Int64Array| {
+        cast(&ticks, times).map_err(|error| Error::internal(format!("ticks are no times of type {times}: {error}")))
+    };
+    let bounds: [ArrayRef; 2] = [of_type(starts.into())?, of_type(ends.into())?];
+    let taken = batch.take(&rows);
+    let columns: Vec<ArrayRef> = bounds.into_iter().chain(taken.columns().iter().cloned()).collect();
+    Ok(Batch::with_len(columns.into(), rows.len(), Times::Constant(0), Diffs::Column(diffs.into())))
 }
 
 /// Each row as often as it was added.

@@ -24,7 +24,7 @@ use super::events::Events;
 use super::input::IntoEvents;
 use super::latency::Held;
 use super::query::Frame;
-use super::relation::Timing;
+use super::relation::{Timing, with_lifetimes};
 use crate::clock::Clock;
 use crate::cluster::{Cluster, CollectionId, DataflowId};
 use crate::error::Error;
@@ -278,9 +278,19 @@ impl<'s> FrameRun<'s> {
         Ok(if batch.is_empty() { vec![] } else { vec![batch] })
     }
 
+    /// What has come out since the last call as changes of the relation that holds all events, with
+    /// their start and end of the type `times` before the other columns.
+    ///
+    /// # Errors
+    /// As [`changes`](FrameRun::changes).
+    pub(crate) fn all_events(&mut self, times: &DataType) -> Result<Vec<Batch>, Error> {
+        let rows = self.drain_rows()?;
+        rows.iter().filter(|batch| !batch.is_empty()).map(|batch| with_lifetimes(batch, times)).collect()
+    }
+
     /// The lifetimes that have come out complete since the last call, in order of their ends'
-    /// arrival; start edges are paired with their ends. After [`finish`](FrameRun::finish) also those
-    /// that never end.
+    /// arrival; start edges are paired with their ends. After [`finish`](FrameRun::finish) also
+    /// those that never end.
     ///
     /// # Errors
     /// `Data` when a row is in error, `Internal` when a worker has failed.

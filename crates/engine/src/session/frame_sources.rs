@@ -1,12 +1,12 @@
 //! Views of SQL as inputs of frames.
 //!
-//! What a commit makes of a view of SQL is known once the workers have taken the commit in. A view of
-//! a frame that reads one therefore *comes last*: the commit is pushed, the frame hears what it made
-//! of the views, and its own rows are pushed at the time of the same commit. Its relation is an input
-//! with a time of its own, which the session advances only then.
+//! What a commit makes of a view of SQL is known once the workers have taken the commit in. A view
+//! of a frame that reads one therefore *comes last*: the commit is pushed, the frame hears what it
+//! made of the views, and its own rows are pushed at the time of the same commit. Its relation is
+//! an input with a time of its own, which the session advances only then.
 //!
-//! Law: as that of `frame_views`. No reader sees the commit without the rows of the frame, since what
-//! reads the frame's relation is complete only when that input is.
+//! Law: as that of `frame_views`. No reader sees the commit without the rows of the frame, since
+//! what reads the frame's relation is complete only when that input is.
 //!
 //! Cost: a commit waits for the views that frames read, and for the views behind them. The frame
 //! reads a view's arrangement, which is shared with all other readers.
@@ -69,8 +69,8 @@ impl Session {
         self.frame_views.iter().any(|view| view.comes_last)
     }
 
-    /// Pushes what the views of frames that come last become by a commit that was pushed and brought
-    /// `rows`, in the order in which they were made.
+    /// Pushes what the views of frames that come last become by a commit that was pushed and
+    /// brought `rows`, in the order in which they were made.
     pub(super) fn follow_last_frames(&mut self, mut rows: Vec<SealedRows>, time: Time) {
         let mut views = std::mem::take(&mut self.frame_views);
         for view in views.iter_mut().filter(|view| view.comes_last) {

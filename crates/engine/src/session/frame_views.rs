@@ -1,14 +1,15 @@
 //! Views of frames: the result of a frame is a relation that SQL reads, joins and subscribes to.
 //!
 //! Law: a view of a frame holds, after each commit, what the frame's events have in force just
-//! before its frontier. It changes with the commit whose rows change it, and with no other: a read
-//! sees tables, views of SQL and views of frames as of one commit.
+//! before its frontier, or all of them with their start and end. It changes with the commit whose
+//! rows change it, and with no other: a read sees tables, views of SQL and views of frames as of
+//! one commit.
 //!
 //! Inputs of the frame are relations of the session ([`Session::events`], [`Session::contents`]):
 //! tables, sources, materialized views and views of frames. Times of a view by columns go with the
-//! watermarks of its inputs; times of a view by commits go with the commits, so a window closes with
-//! the first commit after its end. What a commit makes of a view of SQL is known once workers have
-//! taken the commit in: such views come last (`frame_sources`).
+//! watermarks of its inputs; times of a view by commits go with the commits, so a window closes
+//! with the first commit after its end. What a commit makes of a view of SQL is known once workers
+//! have taken the commit in: such views come last (`frame_sources`).
 //!
 //! Cost: a commit waits for the frames that read one of its relations. A row in error fails the
 //! view until it is dropped; nothing else is affected.
@@ -19,13 +20,13 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Time, Times, types};
 use anabranch_flow::account::{Cause, Failure};
 use anabranch_sql::statement::ObjectKind;
-use arrow::datatypes::Field;
+use arrow::datatypes::{Field, Schema};
 
 use super::create::scan_plan;
 use super::dataflows::check_history;
 use super::sealed::SealedRows;
 use super::state::Session;
-use super::state::frame_view::FrameView;
+use super::state::frame_view::{FrameView, Held};
 use crate::catalog::{Catalog, Object, ObjectId, kind_name};
 use crate::cluster::DataflowId;
 use crate::coerce::planned_schema;
@@ -89,11 +90,29 @@ impl Session {
     /// relation of the session, inside a transaction, and in a database with a data directory: a
     /// frame has no text to record.
     pub fn create_view(&mut self, name: &str, frame: &Frame) -> Result<(), Error> {
+        let schema = frame.schema()?;
+        self.create_frame_view(name, frame, &schema, Held::InForce)
+    }
+
+    /// Makes a relation of all events of a frame: columns `start` and `end` (NULL while it is not
+    /// known, or when there is none) before the frame's own. It does not depend on when it is
+    /// asked, and grows with the events. Its times are timestamps where those of the inputs are,
+    /// else bigint.
+    ///
+    /// # Errors
+    /// As [`create_view`](Self::create_view), and `Invalid` when a column is called start or end.
+    pub fn create_events_view(&mut self, name: &str, frame: &Frame) -> Result<(), Error> {
+        let schema = frame.schema_with_lifetimes()?;
+        let times = schema.field(0).data_type().clone();
+        self.create_frame_view(name, frame, &schema, Held::All(times))
+    }
+
+    fn create_frame_view(&mut self, name: &str, frame: &Frame, schema: &Schema, holds: Held) -> Result<(), Error> {
         self.begin_statement()?;
         self.check_made_here(name, "a frame")?;
         let inputs = self.relations_behind(frame)?;
         let reads: BTreeSet<String> = inputs.keys().cloned().collect();
-        let object = frame_object(name, frame, reads)?;
+        let object = frame_object(name, frame, schema, reads)?;
         let contents = inputs.keys().map(|input| Ok((input.clone(), self.rows_of(input)?)));
         let contents = contents.collect::<Result<Vec<(String, Vec<Batch>)>, Error>>()?;
         self.add_input(object)?;
@@ -104,7 +123,7 @@ impl Session {
                 return Err(error);
             }
         };
-        let followed = self.follow_from_now(name, frame, inputs, contents, subscribed);
+        let followed = self.follow_from_now(name, frame, holds, inputs, contents, subscribed);
         followed.inspect_err(|_| self.drop_relation(name))
     }
 
@@ -113,6 +132,7 @@ impl Session {
         &mut self,
         name: &str,
         frame: &Frame,
+        holds: Held,
         inputs: BTreeMap<String, ObjectId>,
         contents: Vec<(String, Vec<Batch>)>,
         subscribed: BTreeMap<ObjectId, DataflowId>,
@@ -133,7 +153,8 @@ impl Session {
             self.cluster.give_own_time(collection);
         }
         let has_begun = false;
-        let view = FrameView { object, collection, inputs, run, is_by_commits, has_begun, subscribed, comes_last };
+        let view =
+            FrameView { object, collection, inputs, run, is_by_commits, holds, has_begun, subscribed, comes_last };
         self.frame_views.push(view);
         self.begin_commit();
         self.commit_pending()?;
@@ -198,7 +219,7 @@ impl Session {
     pub(super) fn follow_frame(&mut self, view: &mut FrameView, rows: &mut Vec<SealedRows>, time: Time) {
         let Some(run) = view.run.take() else { return };
         let mut run = run.resume(&mut self.cluster);
-        match follow(&mut run, &self.catalog, &view.inputs, rows, time) {
+        match follow(&mut run, &self.catalog, view, rows, time) {
             Ok(changes) => {
                 view.run = Some(run.suspend());
                 let (object, collection) = (view.object, view.collection);
@@ -240,11 +261,11 @@ impl Session {
 fn follow(
     run: &mut FrameRun<'_>,
     catalog: &Catalog,
-    inputs: &BTreeMap<String, ObjectId>,
+    view: &FrameView,
     rows: &[SealedRows],
     time: Time,
 ) -> Result<Option<Batch>, Error> {
-    for (input, object) in inputs {
+    for (input, object) in &view.inputs {
         for changed in rows.iter().filter(|rows| rows.object == *object) {
             run.push_rows(input, changed.batch.clone())?;
         }
@@ -254,7 +275,10 @@ fn follow(
         };
         reached.into_iter().try_for_each(|reached| run.advance(input, reached))?;
     }
-    let changes = run.changes()?;
+    let changes = match &view.holds {
+        Held::InForce => run.changes()?,
+        Held::All(times) => run.all_events(times)?,
+    };
     let Some(changes) = Batch::concat(&changes) else { return Ok(None) };
     let columns = changes.columns().iter().map(|column| types::narrowed(column)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|error| Error::data(error.detail()))?;
@@ -263,8 +287,7 @@ fn follow(
 }
 
 /// The relation of a frame's result.
-fn frame_object(name: &str, frame: &Frame, reads: BTreeSet<String>) -> Result<Object, Error> {
-    let schema = frame.schema()?;
+fn frame_object(name: &str, frame: &Frame, schema: &Schema, reads: BTreeSet<String>) -> Result<Object, Error> {
     let fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
     let schema = planned_schema("materialized view", name, &fields)?;
     let explained: String = frame.explain()?.lines().map(|line| format!("\n--   {line}")).collect();

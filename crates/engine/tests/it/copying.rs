@@ -108,7 +108,8 @@ fn arrays_have_a_binary_format() {
          (2, '{}', NULL, NULL, '{NULL}', '11111111-2222-3333-4444-555555555555')",
     );
     let (bytes, _) = taken(&mut here, "COPY lists TO STDOUT (FORMAT binary)");
-    // What PostgreSQL 15 writes for '{1,NULL,-3}'::int[]: dimensions, NULLs, type, length, lower bound, elements.
+    // What PostgreSQL 15 writes for '{1,NULL,-3}'::int[]: dimensions, NULLs, type, length, lower
+    // bound, elements.
     let first = [
         &[0, 0, 0, 40, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 3, 0, 0, 0, 1][..],
         &[0, 0, 0, 4, 0, 0, 0, 1, 255, 255, 255, 255, 0, 0, 0, 4, 255, 255, 255, 253],

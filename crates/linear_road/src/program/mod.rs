@@ -16,7 +16,8 @@
 //!
 //! Cost: what is local to an expressway never moves between shards. A crossing moves one row of two
 //! columns ([`KeptRows::ByVehicle`]), or a balance query moves to all expressways
-//! ([`KeptRows::ByExpressway`], SCSQ's plan). Source: Zeitler's thesis (Uppsala 2011), papers IV and V.
+//! ([`KeptRows::ByExpressway`], SCSQ's plan). Source: Zeitler's thesis (Uppsala 2011), papers IV
+//! and V.
 //!
 //! Reading order: [`columns`] (rows and answers as batches), `road` (one expressway), `accounts`.
 

@@ -136,8 +136,8 @@ pub struct LeastSpec {
     pub types: Vec<DataType>,
 }
 
-/// Makes the tactic of a [`LoopNode::Reduce`], for inputs of these layouts. It may put out rows over
-/// nothing at round 1.
+/// Makes the tactic of a [`LoopNode::Reduce`], for inputs of these layouts. It may put out rows
+/// over nothing at round 1.
 pub type TacticMaker = Arc<dyn Fn(&[Arc<Layout>]) -> Box<dyn Timed> + Send + Sync>;
 
 /// A step of a round.

@@ -7,8 +7,8 @@
 //!
 //! Law: two columns follow the row's: the start, and the end, which is NULL unless it was known
 //! when the event began. An end edge has the same values as its start edge, so that they stay equal
-//! rows; only for lifetimes computed from ends ([`LifetimeEnds::Kept`]), which keep no column, has it its
-//! own end. State: none. Source: Trill's `Select((start, payload) => ..)`, which passes the
+//! rows; only for lifetimes computed from ends ([`LifetimeEnds::Kept`]), which keep no column, has
+//! it its own end. State: none. Source: Trill's `Select((start, payload) => ..)`, which passes the
 //! original start for end edges.
 
 use std::sync::Arc;

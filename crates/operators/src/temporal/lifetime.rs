@@ -5,14 +5,14 @@
 //!                                  out  (x: 2) [3, 5)                     (x: 1) [7, 8)
 //! ```
 //!
-//! Law: with [`LifetimeEnds::Dropped`] the new duration is a function of what is known when an event
-//! begins: end edges are left out, and a duration that is not positive removes the event. With
-//! [`LifetimeEnds::Kept`] intervals are changed so, start edges stay open, and an end edge ends its event
-//! at the new end that its own row says; an event that would so end before its end edge came is a
-//! row error, because that end is in the past, and so is one that would not end after its start,
-//! which is out already. A new start may lie `back` ticks before the old one, by which the frontier
-//! is held back. A new start further back, or NULL, is a row error: results lie at no time that is
-//! past. NULL counts as "never ends" for a duration. State: none. Source: Trill
+//! Law: with [`LifetimeEnds::Dropped`] the new duration is a function of what is known when an
+//! event begins: end edges are left out, and a duration that is not positive removes the event.
+//! With [`LifetimeEnds::Kept`] intervals are changed so, start edges stay open, and an end edge
+//! ends its event at the new end that its own row says; an event that would so end before its end
+//! edge came is a row error, because that end is in the past, and so is one that would not end
+//! after its start, which is out already. A new start may lie `back` ticks before the old one, by
+//! which the frontier is held back. A new start further back, or NULL, is a row error: results lie
+//! at no time that is past. NULL counts as "never ends" for a duration. State: none. Source: Trill
 //! `AlterEventDuration(function)`, `AlterEventLifetime`.
 
 use anabranch_batch::{Batch, END, Time, Times, Until};

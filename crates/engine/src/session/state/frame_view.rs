@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use arrow::datatypes::DataType;
+
 use crate::catalog::ObjectId;
 use crate::cluster::{CollectionId, DataflowId};
 use crate::frame::run::Suspended;
@@ -18,12 +20,24 @@ pub(crate) struct FrameView {
     pub(crate) run: Option<Suspended>,
     /// Whether its times are those of commits: it may change with each.
     pub(crate) is_by_commits: bool,
+    /// Which of the events the relation holds.
+    pub(crate) holds: Held,
     /// Whether it has followed a commit.
     pub(crate) has_begun: bool,
     /// Subscriptions to the inputs that are views of SQL.
     pub(crate) subscribed: BTreeMap<ObjectId, DataflowId>,
-    /// Whether its rows come after all others of a commit, since it reads what workers make of them.
+    /// Whether its rows come after all others of a commit, since it reads what workers make of
+    /// them.
     pub(crate) comes_last: bool,
+}
+
+/// Which events a view of a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Those in force just before the frontier.
+    InForce,
+    /// All, with their start and end, of this type.
+    All(DataType),
 }
 
 impl FrameView {

@@ -8,8 +8,8 @@
 //!
 //! Law: at every time, the rows of each partition are put in order (ties by the remaining columns;
 //! a row with multiplicity n comes n times), and each yields one row: its columns, then the results
-//! of the functions over its [`WindowFrame`]. A row of which a result does not exist (out of range) is an
-//! error, retracted when the result exists again.
+//! of the functions over its [`WindowFrame`]. A row of which a result does not exist (out of range)
+//! is an error, retracted when the result exists again.
 //!
 //! Frames move with their row and never back, so the rows whose frames hold a given row lie beside
 //! each other. An aggregate over frames is thus an aggregate over changes whose time is the number
