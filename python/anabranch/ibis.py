@@ -46,8 +46,8 @@ class Compiler(PostgresCompiler):
     """SQL for the engine: PostgreSQL's, but for structs, first values and failing casts."""
 
     dialect = Dialect
-    UNSUPPORTED_OPS = (*PostgresCompiler.UNSUPPORTED_OPS, ops.RandomScalar, ops.RandomUUID, ops.Hash, ops.Mode)
-    SIMPLE_OPS = {name: f for name, f in PostgresCompiler.SIMPLE_OPS.items() if name not in (ops.Hash, ops.Mode)}
+    UNSUPPORTED_OPS = (*PostgresCompiler.UNSUPPORTED_OPS, ops.RandomScalar, ops.RandomUUID, ops.Hash)
+    SIMPLE_OPS = {name: f for name, f in PostgresCompiler.SIMPLE_OPS.items() if name != ops.Hash}
 
     def visit_StructColumn(self, op: Any, *, names: Any, values: Any) -> Any:
         """Fields have their names, not those of ``ROW``."""

@@ -74,6 +74,8 @@ pub enum AggregateFunction {
     PercentileCont(Fraction),
     /// The first value at or after this part of the values in order.
     PercentileDisc(Fraction),
+    /// The most frequent value, the least of those that are as frequent.
+    Mode,
     /// The so many greatest arguments with their ranks, ties included: a list of (rank, value),
     /// greatest first.
     TopK(usize),

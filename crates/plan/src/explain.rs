@@ -259,6 +259,7 @@ pub fn aggregate_name(function: &AggregateFunction) -> &str {
         AggregateFunction::Median => "median",
         AggregateFunction::PercentileCont(_) => "percentile_cont",
         AggregateFunction::PercentileDisc(_) => "percentile_disc",
+        AggregateFunction::Mode => "mode",
         AggregateFunction::TopK(_) => "top_k",
         AggregateFunction::Custom(custom, _) => custom.name(),
     }

@@ -281,7 +281,7 @@ fn result_type(function: &AggregateFunction, argument: Option<&DataType>) -> Dat
             _ => DataType::Float64,
         },
         F::Min | F::Max | F::BitAnd | F::BitOr | F::BitXor | F::FirstValue | F::LastValue | F::Median => argument(),
-        F::PercentileDisc(_) => argument(),
+        F::PercentileDisc(_) | F::Mode => argument(),
         F::PercentileCont(_) => DataType::Float64,
         F::TopK(_) => anabranch_operators::aggregate::ranked_type(&argument()),
         F::BoolAnd | F::BoolOr => DataType::Boolean,

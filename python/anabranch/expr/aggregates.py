@@ -101,6 +101,10 @@ class Aggregates(Node):
         """The middle value, or the mean of the two in the middle."""
         return self._aggregate("median({x})")
 
+    def mode(self) -> "Expr":
+        """The most frequent value, the least of those that are as frequent."""
+        return self._aggregate("mode({x})")
+
     def std(self, ddof: int = 1) -> "Expr":
         """The standard deviation, of a sample (``ddof=1``) or of all (``ddof=0``)."""
         return self._aggregate({0: "stddev_pop({x})", 1: "stddev_samp({x})"}[_ddof(ddof)])

@@ -122,7 +122,7 @@ def _aggregate_filtered(name: str) -> Callable[..., Expr]:
     return method
 
 
-for _name in ("sum mean min max count len n_unique null_count first last any all median std var quantile percentile_cont "
+for _name in ("sum mean min max count len n_unique null_count first last any all median mode std var quantile percentile_cont "
               "percentile_disc product single sum_squares avg_squares top_k min_by max_by implode string_agg bit_and "
               "bit_or").split():
     setattr(Filtered, _name, _aggregate_filtered(_name))

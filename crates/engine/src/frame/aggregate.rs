@@ -203,6 +203,11 @@ pub fn percentile_disc(expr: Expr, part: f64) -> FrameAggregate {
     percentile(expr, part, AggregateFunction::PercentileDisc)
 }
 
+/// The most frequent value, the least of those that are as frequent.
+pub fn mode(expr: Expr) -> FrameAggregate {
+    FrameAggregate::new(AggregateFunction::Mode, Some(expr))
+}
+
 /// A user's aggregate of these arguments, which see NULLs too. See [`UserAggregate`], also for what
 /// it costs; one whose rows can be taken out again is better given to [`custom_invertible`].
 pub fn custom(aggregate: impl UserAggregate, arguments: impl IntoIterator<Item = Expr>) -> FrameAggregate {

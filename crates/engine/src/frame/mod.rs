@@ -66,7 +66,7 @@ mod windows;
 
 pub use aggregate::{
     FrameAggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first,
-    last, max, median, min, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k,
+    last, max, median, min, mode, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k,
     variance, variance_population,
 };
 pub use anabranch_flow::egress::Item;

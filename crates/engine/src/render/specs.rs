@@ -78,6 +78,7 @@ fn function(function: &AggregateFunction) -> Function {
         AggregateFunction::LastValue => Function::LastValue,
         AggregateFunction::Median => Function::Median,
         AggregateFunction::PercentileCont(part) => Function::PercentileCont(part.get()),
+        AggregateFunction::Mode => Function::Mode,
         AggregateFunction::PercentileDisc(part) => Function::PercentileDisc(part.get()),
         AggregateFunction::TopK(k) => Function::TopK(*k),
         AggregateFunction::Custom(custom, further) => {

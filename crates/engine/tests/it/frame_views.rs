@@ -334,3 +334,51 @@ fn what_a_frame_cannot_read_is_refused() {
     run(&mut session, "INSERT INTO readings VALUES ('a', 1, 1), ('a', 9, 1)");
     assert_eq!(ask(&mut session, "SELECT count(*) FROM m"), ["1"]);
 }
+
+/// A relation of all events keeps what has ended, whatever the commits, and can be joined. (What is
+/// known of a window is in force from its end to the next.)
+#[test]
+fn all_events_are_a_relation_that_grows() {
+    with_workers(|session| {
+        run(session, READINGS);
+        run(session, "CREATE TABLE names (sensor text, name text); INSERT INTO names VALUES ('a', 'hall')");
+        run(session, "INSERT INTO readings VALUES ('a', 3, 5)");
+        let frame = sums(session);
+        session.create_events_view("sums", &frame).unwrap();
+        run(session, "CREATE MATERIALIZED VIEW late AS SELECT sensor, \"end\", sum FROM sums WHERE \"end\" > 20");
+        assert!(ask(session, "SELECT * FROM sums").is_empty());
+        run(session, "INSERT INTO readings VALUES ('a', 7, 6), ('b', 9, 1), ('b', 13, 1)");
+        assert_eq!(ask(session, "SELECT * FROM sums ORDER BY 1, 3"), ["10 20 a 11", "10 20 b 1"]);
+        run(session, "INSERT INTO readings VALUES ('a', 23, 4)");
+        assert_eq!(ask(session, "SELECT * FROM sums ORDER BY 1, 3"), ["10 20 a 11", "10 20 b 1", "20 30 b 1"]);
+        assert_eq!(ask(session, "SELECT * FROM late"), ["b 30 1"]);
+        assert_eq!(ask(session, "SELECT name, count(*) FROM sums JOIN names USING (sensor) GROUP BY name"), ["hall 1"]);
+        run(session, "DROP MATERIALIZED VIEW late; DROP MATERIALIZED VIEW sums");
+        assert!(session.query("SELECT * FROM sums").is_err());
+    });
+}
+
+/// The end of an event is NULL until it is known; what a table holds ends when a commit takes it.
+#[test]
+fn ends_of_events_come_when_they_are_known() {
+    let mut session = session(0);
+    run(&mut session, "CREATE TABLE doors (id bigint PRIMARY KEY, open boolean)");
+    let states = session.contents("doors").unwrap().frame();
+    session.create_events_view("states", &states).unwrap();
+    run(&mut session, "INSERT INTO doors VALUES (1, true), (2, false)");
+    run(&mut session, "UPDATE doors SET open = false WHERE id = 1");
+    let ended = "SELECT id, open, \"end\" IS NULL, start < coalesce(\"end\", start + INTERVAL '1 day') FROM states ORDER BY id, start";
+    assert_eq!(ask(&mut session, ended), ["1 true false true", "1 false true true", "2 false true true"]);
+    run(&mut session, "DELETE FROM doors");
+    assert_eq!(ask(&mut session, "SELECT count(*), count(\"end\") FROM states"), ["3 3"]);
+}
+
+/// A frame whose columns are called as times are is refused, and nothing is left behind.
+#[test]
+fn a_relation_of_events_has_room_for_its_times() {
+    let mut session = session(0);
+    run(&mut session, "CREATE TABLE spans (start bigint, at bigint, WATERMARK FOR at AS at) APPEND ONLY");
+    let frame = session.events("spans").unwrap().frame();
+    assert!(refused(session.create_events_view("all_spans", &frame)).contains("start"));
+    run(&mut session, "CREATE TABLE all_spans (a bigint)");
+}

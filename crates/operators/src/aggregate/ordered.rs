@@ -109,6 +109,11 @@ impl Ordered {
                 let lists = self.lists(&mut walk, keys, &queries);
                 picked(&percentiles::discrete(&lists, *part), &self.arguments(&walk))
             }
+            Function::Mode => {
+                let lists = self.lists(&mut walk, keys, &queries);
+                let arguments = self.arguments(&walk);
+                picked(&percentiles::most_frequent(&lists, &arguments), &arguments)
+            }
             Function::TopK(k) => {
                 let lists = self.lists(&mut walk, keys, &queries);
                 percentiles::ranked(&lists, &self.arguments(&walk), *k, &self.output_type)
@@ -220,7 +225,11 @@ fn value_order(call: &Call, argument: usize) -> Vec<(usize, Direction)> {
     let with_argument = asked.chain([(argument, ASCENDING)]);
     match call.function {
         Function::Max | Function::TopK(_) => vec![(argument, opposite(ASCENDING))],
-        Function::Min | Function::Median | Function::PercentileCont(_) | Function::PercentileDisc(_) => {
+        Function::Min
+        | Function::Median
+        | Function::PercentileCont(_)
+        | Function::PercentileDisc(_)
+        | Function::Mode => {
             vec![(argument, ASCENDING)]
         }
         Function::LastValue => with_argument.map(|(column, direction)| (column, opposite(direction))).collect(),

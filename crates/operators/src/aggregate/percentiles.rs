@@ -42,6 +42,28 @@ pub(super) fn discrete(lists: &[Vec<(Place, Diff)>], part: f64) -> Vec<Option<Pl
     lists.iter().map(|list| nth(list, rank(list) - 1)).collect()
 }
 
+/// The places of the most frequent values, the least of those that are as frequent.
+pub(super) fn most_frequent(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef]) -> Vec<Option<Place>> {
+    let all: Vec<Option<Place>> = lists.iter().flatten().map(|&(place, _)| Some(place)).collect();
+    let values = [picked(&all, sources)];
+    let mut start = 0u32;
+    let mut of_list = |list: &Vec<(Place, Diff)>| {
+        let (mut best, mut best_count, mut count) = (None, 0, 0);
+        let mut first = None;
+        for (at, &(place, more)) in (start..).zip(list) {
+            // (Equal values of different runs have different places.)
+            let is_same = at > start && rows_equal(&values, &[at - 1], &values, &[at])[0];
+            (first, count) = if is_same { (first, count + more) } else { (Some(place), more) };
+            if count > best_count {
+                (best, best_count) = (first, count);
+            }
+        }
+        start += list.len() as u32;
+        best
+    };
+    lists.iter().map(&mut of_list).collect()
+}
+
 /// The type of a list of ranked values of a planned or stored type.
 pub fn ranked_type(value: &DataType) -> DataType {
     let fields = ranked_fields(&types::widened_type(value));

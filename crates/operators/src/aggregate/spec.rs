@@ -100,6 +100,8 @@ pub enum Function {
     PercentileCont(f64),
     /// The value of rank `ceil(part * n)`, at least the first.
     PercentileDisc(f64),
+    /// The most frequent value, the least of those that are as frequent.
+    Mode,
     /// The so many greatest arguments, greatest first, each with its rank: equal ones have one
     /// rank, and come or stay out together.
     TopK(usize),
@@ -123,7 +125,7 @@ impl Function {
     pub(crate) fn is_ordered(&self) -> bool {
         use Function::*;
         matches!(self, Min | Max | StringAgg(_) | ArrayAgg | FirstValue | LastValue | Median)
-            || matches!(self, PercentileCont(_) | PercentileDisc(_) | TopK(_))
+            || matches!(self, PercentileCont(_) | PercentileDisc(_) | Mode | TopK(_))
     }
 }
 
@@ -152,6 +154,7 @@ impl fmt::Display for Function {
             Function::Median => "median",
             Function::PercentileCont(_) => "percentile_cont",
             Function::PercentileDisc(_) => "percentile_disc",
+            Function::Mode => "mode",
             Function::TopK(_) => "top_k",
             Function::Custom(custom, _) => custom.name(),
         })

@@ -22,6 +22,7 @@ mod forms;
 pub mod input;
 pub(crate) mod intervals;
 pub(crate) mod json;
+pub(crate) mod mode;
 pub(crate) mod number_casts;
 pub(crate) mod numeric_casts;
 pub mod numerics;

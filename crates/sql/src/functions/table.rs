@@ -17,7 +17,7 @@ use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, forms, json, regex, similar, text, texts};
+use crate::functions::{arrays, bytea, forms, json, mode, regex, similar, text, texts};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -78,7 +78,9 @@ impl Functions {
             }
         }
         let mut aggregate = BTreeMap::new();
-        for function in datafusion_functions_aggregate::all_default_aggregate_functions() {
+        for function in
+            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain([mode::udaf()])
+        {
             let function = FunctionTotal::around(function);
             insert(&mut aggregate, function.name(), function.aliases(), &function);
         }

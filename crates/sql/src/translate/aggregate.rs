@@ -279,6 +279,7 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
         "first_value" => FirstValue,
         "last_value" => LastValue,
         "median" => Median,
+        "mode" => Mode,
         "string_agg" => return Ok((StringAgg(separator(&args[1..])?), &args[..1])),
         _ => {
             let hint = match name {
@@ -289,7 +290,7 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
                     "median(x) gives the middle; other percentiles come with a later version."
                 }
                 _ => {
-                    "The aggregates are count, sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor, variance, stddev, string_agg, array_agg, median."
+                    "The aggregates are count, sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor, variance, stddev, string_agg, array_agg, first_value, last_value, median, mode, percentile_cont, percentile_disc, max_by, min_by."
                 }
             };
             return Err(SqlError::unsupported(format!("aggregate {name}()"), hint));

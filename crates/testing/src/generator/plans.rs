@@ -327,7 +327,7 @@ impl<'a> Plans<'a> {
 }
 
 /// The aggregates whose results do not depend on how they are computed.
-pub const AGGREGATES: [AggregateFunction; 15] = [
+pub const AGGREGATES: [AggregateFunction; 16] = [
     AggregateFunction::Count,
     AggregateFunction::Sum,
     AggregateFunction::Avg,
@@ -343,6 +343,7 @@ pub const AGGREGATES: [AggregateFunction; 15] = [
     AggregateFunction::FirstValue,
     AggregateFunction::LastValue,
     AggregateFunction::Median,
+    AggregateFunction::Mode,
 ];
 
 /// The aggregates that are right up to rounding.
@@ -362,7 +363,7 @@ fn accepts(function: &AggregateFunction, data_type: &DataType) -> bool {
     match function {
         F::Count => true,
         F::Sum | F::Avg => whole || decimal || float || *data_type == numeric::TYPE,
-        F::Min | F::Max | F::FirstValue | F::LastValue | F::ArrayAgg => simple,
+        F::Min | F::Max | F::Mode | F::FirstValue | F::LastValue | F::ArrayAgg => simple,
         F::BoolAnd | F::BoolOr => *data_type == DataType::Boolean,
         F::BitAnd | F::BitOr | F::BitXor => whole,
         F::StringAgg(_) => *data_type == DataType::Utf8View,

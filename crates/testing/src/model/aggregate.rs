@@ -73,10 +73,18 @@ pub(super) fn result(call: &AggregateCall, rows: &[&Row]) -> Result<ScalarValue,
         F::FirstValue => all[0].clone(),
         F::LastValue => all[all.len() - 1].clone(),
         F::Median => median(present, &call.output_type),
+        F::Mode => mode(&present),
         F::PercentileCont(_) | F::PercentileDisc(_) | F::TopK(_) | F::Custom(..) => {
             panic!("{:?} is checked by cases", call.function)
         }
     })
+}
+
+/// The most frequent of ordered values, the first of those that are as frequent.
+fn mode(values: &[&ScalarValue]) -> ScalarValue {
+    let count = |value: &ScalarValue| values.iter().filter(|other| compare(other, value).is_eq()).count();
+    let greatest = values.iter().map(|value| count(value)).max().unwrap_or(0);
+    values.iter().find(|value| count(value) == greatest).map(|value| (*value).clone()).expect("there are values")
 }
 
 /// The rows that a call sees, in its order; equal ones by its argument.

@@ -188,7 +188,12 @@ fn first_and_last_values() {
 fn medians() {
     check(|| {
         let price = || call(Function::Median, Some(PRICE), PRICE_TYPE);
-        vec![call(Function::Median, Some(SMALL), DataType::Int32), price(), distinct(price())]
+        let mode = |column, of| call(Function::Mode, Some(column), of);
+        let modes = [mode(SMALL, DataType::Int32), mode(PRICE, PRICE_TYPE)];
+        [call(Function::Median, Some(SMALL), DataType::Int32), price(), distinct(price())]
+            .into_iter()
+            .chain(modes)
+            .collect()
     });
 }
 

@@ -84,6 +84,12 @@ fn result(call: &Call, group: &[Row]) -> Result<String, String> {
             texts().iter().map(|text| if text == "NULL" { "" } else { text }).collect::<Vec<_>>().join(", ")
         ),
         Function::Median => median(column, &rows),
+        Function::Mode => {
+            let texts = texts();
+            let count = |text: &String| texts.iter().filter(|other| *other == text).count();
+            let greatest = texts.iter().map(count).max().unwrap_or(0);
+            texts.iter().find(|text| count(text) == greatest).cloned().unwrap_or_default()
+        }
         Function::PercentileCont(_) | Function::PercentileDisc(_) | Function::TopK(_) | Function::Custom(..) => {
             unreachable!("not asked for here")
         }

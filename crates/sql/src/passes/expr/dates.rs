@@ -76,6 +76,24 @@ fn moved_by_days(expr: &Expr) -> Option<Expr> {
     (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
 }
 
+/// The name that DataFusion knows of a unit, if PostgreSQL has others for it.
+fn unit(name: &str) -> Option<&'static str> {
+    let name = name.trim().to_lowercase();
+    Some(match name.as_str() {
+        "us" | "usec" | "usecs" | "useconds" | "microseconds" | "microsecon" => "microsecond",
+        "ms" | "msec" | "msecs" | "mseconds" | "milliseconds" => "millisecond",
+        "s" | "sec" | "secs" | "seconds" => "second",
+        "m" | "min" | "mins" | "minutes" => "minute",
+        "h" | "hr" | "hrs" | "hours" => "hour",
+        "d" | "days" => "day",
+        "w" | "weeks" => "week",
+        "mon" | "mons" | "months" => "month",
+        "qtr" => "quarter",
+        "y" | "yr" | "yrs" | "years" => "year",
+        _ => return None,
+    })
+}
+
 /// `date_trunc(unit, date)`, and `date_bin`.
 pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
@@ -83,6 +101,13 @@ pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let mut is_changed = false;
+    if call.func.name() == "date_trunc"
+        && let Some(Expr::Literal(name, _)) = call.args.first_mut()
+        && let Some(known) = name.try_as_str().flatten().and_then(unit)
+    {
+        *name = ScalarValue::from(known);
+        is_changed = true;
+    }
     for arg in &mut call.args {
         if arg.get_type(schema).is_ok_and(|is| is == DataType::Date32) {
             *arg = timestamp(arg, None);

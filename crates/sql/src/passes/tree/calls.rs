@@ -1,7 +1,7 @@
 //! Operators and calls of PostgreSQL that are others in terms of what DataFusion has.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, UnaryOperator, Value,
 };
 
 use crate::error::{Result, SqlError};
@@ -94,6 +94,17 @@ fn call(function: &Function) -> Option<String> {
             "(make_date({year}, {month}, {day}) + INTERVAL '1 hour' * ({hour}) + INTERVAL '1 minute' * ({minute}) \
              + INTERVAL '1 second' * ({second}))"
         )),
+        ("mode", []) => match function.within_group.as_slice() {
+            [key] => Some(format!("mode({}){}", key.expr, filter(function))),
+            _ => None,
+        },
+        ("max_by" | "arg_max" | "argmax", [value, by]) => Some(value_at(value, by, "DESC", function)),
+        ("min_by" | "arg_min" | "argmin", [value, by]) => Some(value_at(value, by, "ASC", function)),
+        ("first" | "last" | "arbitrary", [value]) => Some(match (name.as_str(), order_of(function)) {
+            ("first", Some(order)) => format!("first_value({value} {order}){}", filter(function)),
+            ("last", Some(order)) => format!("last_value({value} {order}){}", filter(function)),
+            _ => format!("any_value({value}){}", filter(function)),
+        }),
         ("percentile_cont" | "percentile_disc", [fraction]) => match function.within_group.as_slice() {
             [key] if name == "percentile_cont" && is_half(fraction) => {
                 let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
@@ -116,6 +127,27 @@ fn call(function: &Function) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// The FILTER of a call, as text behind another.
+fn filter(function: &Function) -> String {
+    function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})")).unwrap_or_default()
+}
+
+/// The order inside of a call, as text.
+fn order_of(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    list.clauses.iter().find(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_))).map(ToString::to_string)
+}
+
+/// `max_by(value, by)` as DuckDB has it: the value beside the greatest `by`, where neither is NULL;
+/// of several the least.
+fn value_at(value: &Expr, by: &Expr, direction: &str, function: &Function) -> String {
+    let also = function.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+    format!(
+        "first_value({value} ORDER BY {by} {direction}, {value}) \
+         FILTER (WHERE ({by}) IS NOT NULL AND ({value}) IS NOT NULL{also})"
+    )
 }
 
 fn is_half(fraction: &Expr) -> bool {

@@ -26,6 +26,7 @@ mod merged;
 mod names;
 pub(crate) mod on_close;
 mod order_names;
+mod output_names;
 mod recursion;
 mod refuse;
 mod regression;

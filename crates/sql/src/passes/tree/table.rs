@@ -6,8 +6,8 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, json_lists, lateral,
-    literal, membership, merged, order_names, recursion, refuse, rows, series, session, set_operations, similar,
-    subquery, system, type_kinds, vectors, window_table,
+    literal, membership, merged, order_names, output_names, recursion, refuse, rows, series, session, set_operations,
+    similar, subquery, system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -140,6 +140,14 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "items of the top select list with different names; the planner shows the user's",
         reason: "DataFusion refuses items that are spelt alike",
         example: "SELECT k + 1, k + 1 FROM t",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "items apart from columns of the order",
+        run: Hooks { whole: Some(output_names::hide_at_top), query: Some(output_names::hide_within), ..NONE },
+        gives: "hidden names for items that are called like columns in expressions of ORDER BY",
+        reason: "DataFusion looks for a name among the items first, and takes t.k for ambiguous beside an item k",
+        example: "SELECT -k AS k FROM t ORDER BY t.k",
         without: Loss::Failure,
     },
     Pass {
