@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 use crate::functions::table::DISCRETE;
-use crate::passes::tree::regression;
+use crate::passes::tree::{derived_calls, regression};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 
@@ -70,6 +70,9 @@ fn call(function: &Function) -> Option<String> {
     if function.over.is_some() {
         return None;
     }
+    if let Some(text) = derived_calls::text(&name, &args) {
+        return Some(text);
+    }
     match (name.as_str(), args.as_slice()) {
         (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
         ("current_database", []) => Some("'anabranch'".into()),
@@ -90,10 +93,6 @@ fn call(function: &Function) -> Option<String> {
         ("pg_typeof", [literal]) if is_text(literal) || is_null(literal) => Some("'unknown'".into()),
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
-        ("make_timestamp", [year, month, day, hour, minute, second]) => Some(format!(
-            "(make_date({year}, {month}, {day}) + INTERVAL '1 hour' * ({hour}) + INTERVAL '1 minute' * ({minute}) \
-             + INTERVAL '1 second' * ({second}))"
-        )),
         ("mode", []) => match function.within_group.as_slice() {
             [key] => Some(format!("mode({}){}", key.expr, filter(function))),
             _ => None,

@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::ast::{
     FunctionArguments, Subscript, UnaryOperator,
 };
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::functions::at_time_zone::AT_TIME_ZONE;
 use crate::functions::numerics::NEGATIVE;
 use crate::resolve::types::text_limit;
@@ -37,13 +37,16 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
                 add_dimensions(&value.value, data_type);
             }
         }
-        Expr::Value(value) => {
-            if let ast::Value::Number(digits, _) = &value.value
-                && is_huge(digits)
-            {
-                *expr = numeric(digits.clone());
+        Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) if is_huge(digits) => *expr = numeric(digits.clone()),
+            ast::Value::UnicodeStringLiteral(text) => {
+                *expr = Expr::value(ast::Value::SingleQuotedString(text.clone()));
             }
-        }
+            ast::Value::SingleQuotedByteStringLiteral(_) => {
+                return Err(SqlError::unsupported("a bit string", "Write a whole number, or a bytea: '\\x05'::bytea."));
+            }
+            _ => {}
+        },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
             let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
             *expr = called(NEGATIVE, vec![inner]);

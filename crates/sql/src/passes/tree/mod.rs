@@ -14,6 +14,7 @@ mod calls;
 mod case;
 mod columns;
 mod compared_list;
+mod derived_calls;
 mod distinct_from;
 mod distinct_on;
 mod fetch;
