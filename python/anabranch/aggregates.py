@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import random
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, overload
 
 from . import _native
 from . import sqltext as q
@@ -23,6 +23,16 @@ from .types import DataType, sql_type
 __all__ = ["udaf", "UserAggregate", "check"]
 
 _METHODS = ("initial", "accumulate", "retract", "merge", "unmerge", "finish")
+
+
+@overload
+def udaf(kind: type, *, returns: Any = None, name: Optional[str] = None, mode: str = "auto") -> "UserAggregate": ...
+
+
+@overload
+def udaf(
+    kind: None = None, *, returns: Any = None, name: Optional[str] = None, mode: str = "auto",
+) -> Callable[[type], "UserAggregate"]: ...
 
 
 def udaf(
