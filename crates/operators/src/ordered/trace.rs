@@ -88,6 +88,11 @@ impl OrderedTrace {
         }
     }
 
+    /// Updates taken in are before this time.
+    pub(crate) fn upto(&self) -> Time {
+        self.upto
+    }
+
     /// Rows below the floor will not be asked for, nor will any come: merges leave them out.
     pub(crate) fn set_floor(&mut self, floor: Floor) {
         self.spine.set_floor(floor);

@@ -7,7 +7,7 @@
 //! | inner join | rows below what changes of the other side still meet |
 //! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
 //! | join with the clock (a temporal filter) | rows that it has let out for good |
-//! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; right rows stay |
+//! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; of a key's right rows below both, all but the last |
 //! | other as-of joins, row patterns | nothing |
 
 use super::bound::{Bound, Promised};
@@ -68,8 +68,8 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
         Node::Asof { asof, .. } => {
             // (Only a join backward bounds the left time.)
             let below = bounds(plan, promised).swap_remove(asof.left_time);
-            let of_left = below.map(|below| Leaving { column: asof.left_time, below });
-            LeavingState::OfInputs(vec![of_left.into_iter().collect(), vec![]])
+            let side = |column: usize| below.iter().map(|below| Leaving { column, below: below.clone() }).collect();
+            LeavingState::OfInputs(vec![side(asof.left_time), side(asof.right_time)])
         }
         Node::Recognize { .. } => LeavingState::OfInputs(vec![vec![]]),
         _ => LeavingState::Nothing,

@@ -45,6 +45,7 @@ const FORMS: &[(&str, &str)] = &[
          ON b.k = a.k AND b.x = a.x AND b.window_end = a.window_end",
     ),
     ("interval join", "SELECT b.x FROM bid AS b JOIN ask AS a ON b.k = a.k AND b.x = a.x AND b.t BETWEEN a.t - 300 AND a.t + 100"),
+    ("as-of join", "SELECT b.x, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t >= a.t"),
     (
         "greatest of windows",
         "SELECT b.k FROM bid AS b JOIN (SELECT max(x) AS x, window_end FROM TUMBLE(bid, t, 200) GROUP BY window_end) AS m

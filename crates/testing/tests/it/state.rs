@@ -287,7 +287,7 @@ fn endless(form: &str) -> (bool, String) {
 
 #[test]
 fn memory_of_windows_is_flat() {
-    for form in ["tumble", "hop", "closing", "top-k", "join of windows", "interval join"] {
+    for form in ["tumble", "hop", "closing", "top-k", "join of windows", "interval join", "as-of join"] {
         let (is_flat, said) = endless(form);
         assert!(is_flat, "{said}");
     }

@@ -22,11 +22,13 @@
 //! once, however many left rows follow.
 //!
 //! State: all rows of both sides that may match (of the right side twice for *nearest*); freed as
-//! rows are retracted. Where watermarks bound the times of both sides, left rows below both leave.
+//! rows are retracted. Where watermarks bound the times of both sides, left rows below both leave,
+//! and of the right rows of a key below both all but the last (`aged`).
 //! Cost: O(log rows) for a left row; for a right row that, and as much for each left row whose
 //! match it changes. Source: the as-of joins of kdb+, pandas and DuckDB; keeping them current under
 //! changes of both sides is ours.
 
+mod aged;
 mod emission;
 mod search;
 mod spec;
@@ -40,6 +42,7 @@ use arrow::datatypes::DataType;
 
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::OrderedTrace;
+use aged::Aged;
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 use emission::Emission;
@@ -55,6 +58,8 @@ pub struct Asof {
     behind: OrderedTrace,
     /// Right rows, the nearest of those ahead of a left row first; for [`Strategy::Nearest`].
     ahead: Option<OrderedTrace>,
+    /// Right rows that leave.
+    aged: Aged,
 }
 
 /// Changes of one side that can match.
@@ -98,6 +103,7 @@ impl Asof {
             left: trace(&spec.left_key, spec.left_time, &spec.left_types, spec.onward()),
             behind: right(spec.backward()),
             ahead: (spec.strategy == Strategy::Nearest).then(|| right(spec.onward())),
+            aged: Aged::default(),
             spec,
         }
     }
@@ -136,9 +142,10 @@ impl Timed for Asof {
         if let Some(left) = left {
             self.left.absorb(left.batch, upto);
         }
-        if let Some(right) = right {
-            self.ahead.iter_mut().for_each(|ahead| ahead.absorb(right.batch.clone(), upto));
-            self.behind.absorb(right.batch, upto);
+        self.aged.note(right.as_ref().map_or(0, |right| right.batch.len()));
+        if let Some(right) = self.aged.with_leaving(right.map(|right| right.batch), &self.spec) {
+            self.ahead.iter_mut().for_each(|ahead| ahead.absorb(right.clone(), upto));
+            self.behind.absorb(right, upto);
         }
         let ahead = self.ahead.as_ref().map(OrderedTrace::walk);
         let mut search = Search::new(&self.spec, self.left.walk(), self.behind.walk(), ahead);
@@ -157,11 +164,15 @@ impl Timed for Asof {
         emission.finish(&left, &behind, &ahead, &self.spec, out);
     }
 
-    /// Left rows leave that no change of either side will concern. (Right rows stay, since a left
-    /// row to come may look any of them up.)
+    /// Left rows leave that no change of either side will concern, and right rows that no left row
+    /// will look up.
     fn free(&mut self, passed: &[Passed]) {
         if let Some(first) = passed.iter().find(|passed| passed.input == 0) {
             self.left.set_floor(Floor { column: first.column, below: first.below });
+        }
+        if let Some(second) = passed.iter().find(|passed| passed.input == 1) {
+            assert!(self.spec.strategy == Strategy::Backward, "rows ahead of all left rows to come are looked up");
+            self.aged.look(&self.behind, &self.spec, second.below);
         }
     }
 
@@ -178,6 +189,7 @@ impl Timed for Asof {
     fn size_bytes(&self) -> usize {
         let traces = [&self.left, &self.behind].into_iter().chain(&self.ahead);
         traces.map(OrderedTrace::size_bytes).sum::<usize>()
+            + self.aged.size_bytes()
             + self.pending.iter().map(Pending::size_bytes).sum::<usize>()
     }
 }
