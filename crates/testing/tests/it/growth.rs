@@ -125,6 +125,32 @@ const STATEFUL: &[(&str, &str)] = &[
     ("hopping windows", "SELECT window_end, k, count(*) FROM HOP(a, t, 10, 100) GROUP BY window_end, k"),
     ("sessions", "SELECT k, window_end, count(*) FROM SESSION(a PARTITION BY k, t, 30) GROUP BY k, window_end"),
     ("as-of join", "SELECT a.t, b.x FROM a ASOF JOIN b ON a.k = b.k AND a.t >= b.t"),
+    ("as-of join forward", "SELECT a.t, b.x FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.t < b.t"),
+    ("right join", "SELECT a.x, b.x AS y FROM a RIGHT JOIN b ON a.k = b.k AND a.t = b.t"),
+    ("mark join", "SELECT t, t IN (SELECT t FROM b WHERE x > 3) AS found FROM a"),
+    ("scalar subquery", "SELECT t, (SELECT sum(b.x) FROM b WHERE b.t = a.t) AS y FROM a"),
+    ("union", "SELECT k, t FROM a UNION SELECT k, t FROM b"),
+    ("intersect of sets", "SELECT k, x FROM a INTERSECT SELECT k, x FROM b"),
+    ("cumulating windows", "SELECT window_end, k, sum(x) FROM CUMULATE(a, t, 10, 100) GROUP BY window_end, k"),
+    ("frames of rows", "SELECT t, sum(x) OVER (PARTITION BY k ORDER BY t ROWS 5 PRECEDING) AS s FROM a"),
+    ("frames of ranges", "SELECT t, max(x) OVER (PARTITION BY k ORDER BY t RANGE 100 PRECEDING) AS s FROM a"),
+    ("running sums", "SELECT t, sum(x) OVER (PARTITION BY k ORDER BY t) AS s FROM a"),
+    ("sums of whole partitions", "SELECT t, sum(x) OVER (PARTITION BY k) AS s FROM a"),
+    (
+        "neighbours",
+        "SELECT t, lag(x) OVER (PARTITION BY k ORDER BY t) AS before, lead(x, 3) OVER (PARTITION BY k ORDER BY t) AS later FROM a",
+    ),
+    (
+        "ranks",
+        "SELECT t, rank() OVER (PARTITION BY k ORDER BY x) AS r, ntile(4) OVER (PARTITION BY k ORDER BY x, t) AS q FROM a",
+    ),
+    ("mode and disjunction", "SELECT k, mode() WITHIN GROUP (ORDER BY x) AS m, bool_or(x > 5) AS o FROM a GROUP BY k"),
+    (
+        "row patterns",
+        "SELECT m.k, m.n FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES count(up.*) AS n
+         PATTERN (strt up+) DEFINE up AS x > PREV(x)) AS m",
+    ),
+    ("joins of three", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.t = b.t JOIN a c ON b.t = c.t GROUP BY a.k"),
 ];
 
 /// How rows come.
