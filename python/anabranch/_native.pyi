@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, final
 
-__all__ = ["Buffer", "Changes", "Engine", "Frame", "Function", "Rows", "Run", "__version__", "command_line"]
+__all__ = ["Buffer", "Changes", "Engine", "Frame", "Function", "Rows", "Run", "__version__", "command_line", "Progressive"]
 
 __version__: str
 

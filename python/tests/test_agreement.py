@@ -9,10 +9,11 @@ import math
 import os
 import random
 
-import polars as pl
 import pytest
 
 import anabranch as ab
+
+pl = pytest.importorskip("polars")
 
 N_QUERIES = 300
 SEED = os.environ.get("SEED")

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 from typing import Optional
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import anabranch as ab
+
+np = pytest.importorskip("numpy")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 
 @ab.udf

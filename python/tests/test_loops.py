@@ -1,10 +1,12 @@
 """Recursion: one variable and several, limits, and changes of what a loop reads."""
 
-import networkx  # noqa: F401  (the oracle of reachability)
-import pytest
 import random
 
+import pytest
+
 import anabranch as ab
+
+networkx = pytest.importorskip("networkx")  # (the oracle of reachability)
 
 
 @pytest.fixture

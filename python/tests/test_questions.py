@@ -3,10 +3,11 @@ databases."""
 
 import json
 
-import polars as pl
 import pytest
 
 import anabranch as ab
+
+pl = pytest.importorskip("polars")
 
 
 @pytest.fixture

@@ -5,14 +5,15 @@ import datetime as dt
 import random
 from decimal import Decimal
 
-import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import anabranch as ab
 from anabranch import testing as at
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
