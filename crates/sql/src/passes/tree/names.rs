@@ -111,17 +111,20 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
         _ => return,
     };
     let mut seen: Vec<String> = Vec::new();
+    let mut columns: Vec<Vec<String>> = Vec::new();
     for (n, item) in select.projection.iter_mut().enumerate() {
-        let shown = match item {
-            SelectItem::UnnamedExpr(expr) => expr.to_string(),
-            SelectItem::ExprWithAlias { alias, .. } => alias.to_string(),
+        let (shown, column) = match item {
+            SelectItem::UnnamedExpr(expr) => (expr.to_string(), column_path(expr)),
+            SelectItem::ExprWithAlias { alias, .. } => (alias.to_string(), None),
             _ => continue,
         };
-        let computed = !matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
         let named = matches!(item, SelectItem::ExprWithAlias { .. });
-        let repeated = seen.contains(&shown) || (all && computed && !named);
+        // (`g` and `t.g` may be one column.)
+        let again = column.as_ref().is_some_and(|path| columns.iter().any(|other| may_be_one(other, path)));
+        let repeated = again || seen.contains(&shown) || (all && column.is_none() && !named);
         if !repeated {
             seen.push(shown);
+            columns.extend(column);
             continue;
         }
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
@@ -130,6 +133,20 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
         *item =
             SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', format!("__repeated_{n}")) };
     }
+}
+
+/// The parts of a column's name.
+fn column_path(expr: &Expr) -> Option<Vec<String>> {
+    match expr {
+        Expr::Identifier(ident) => Some(vec![fold(ident)]),
+        Expr::CompoundIdentifier(parts) => Some(parts.iter().map(fold).collect()),
+        _ => None,
+    }
+}
+
+/// Whether one name ends as the other does.
+fn may_be_one(a: &[String], b: &[String]) -> bool {
+    a.ends_with(b) || b.ends_with(a)
 }
 
 /// Names the items of a derived table that DataFusion would not tell apart, or not name as

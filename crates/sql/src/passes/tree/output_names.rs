@@ -42,6 +42,21 @@ pub(super) fn hide_within(query: &mut Query, names: &Names) -> Result<()> {
     }
 }
 
+/// Drops such an order of a table in FROM, where it means nothing without a limit.
+///
+/// # Errors
+/// None.
+pub(super) fn drop_order(factor: &mut TableFactor, names: &Names) -> Result<()> {
+    if let TableFactor::Derived { subquery, .. } = factor
+        && subquery.limit_clause.is_none()
+        && subquery.fetch.is_none()
+        && !hide(&mut subquery.clone(), names.reachable(), names).is_empty()
+    {
+        subquery.order_by = None;
+    }
+    Ok(())
+}
+
 /// Gives items hidden names, and returns their names of before.
 fn hide(query: &mut Query, known: &Known, names: &Names) -> Vec<String> {
     let Some(catalog) = names.catalog else { return vec![] };

@@ -144,7 +144,12 @@ const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "items apart from columns of the order",
-        run: Hooks { whole: Some(output_names::hide_at_top), query: Some(output_names::hide_within), ..NONE },
+        run: Hooks {
+            whole: Some(output_names::hide_at_top),
+            query: Some(output_names::hide_within),
+            factor: Some(output_names::drop_order),
+            ..NONE
+        },
         gives: "hidden names for items that are called like columns in expressions of ORDER BY",
         reason: "DataFusion looks for a name among the items first, and takes t.k for ambiguous beside an item k",
         example: "SELECT -k AS k FROM t ORDER BY t.k",
