@@ -16,16 +16,31 @@ pub(super) type Known = Vec<(String, Option<Vec<String>>)>;
 
 /// Adds the queries of a WITH clause.
 pub(super) fn add_with(query: &Query, known: &mut Known, catalog: &dyn Catalog) {
-    for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-        let columns = query_columns(&cte.query, known, catalog);
-        if let SetExpr::Select(select) = cte.query.body.as_ref()
-            && let Some(from) = select.from.first()
-            && let Some((_, variables)) = loop_columns(&from.relation, known, catalog)
-        {
-            known.extend(variables);
-        }
-        known.push((fold(&cte.alias.name), renamed(columns, Some(&cte.alias))));
+    query.with.iter().flat_map(|with| &with.cte_tables).for_each(|cte| add_cte(cte, known, catalog));
+}
+
+/// For each query of a WITH clause the queries that it can reach: earlier ones, or all where they
+/// may be recursive.
+pub(super) fn reachable_within(query: &Query, around: &Known, all: &Known, catalog: &dyn Catalog) -> Vec<Known> {
+    let Some(with) = &query.with else { return vec![] };
+    let mut known = around.clone();
+    let mut reach = |cte: &ast::Cte| {
+        let reached = if with.recursive { all.clone() } else { known.clone() };
+        add_cte(cte, &mut known, catalog);
+        reached
+    };
+    with.cte_tables.iter().map(&mut reach).collect()
+}
+
+fn add_cte(cte: &ast::Cte, known: &mut Known, catalog: &dyn Catalog) {
+    let columns = query_columns(&cte.query, known, catalog);
+    if let SetExpr::Select(select) = cte.query.body.as_ref()
+        && let Some(from) = select.from.first()
+        && let Some((_, variables)) = loop_columns(&from.relation, known, catalog)
+    {
+        known.extend(variables);
     }
+    known.push((fold(&cte.alias.name), renamed(columns, Some(&cte.alias))));
 }
 
 /// The columns of a loop's rows, and its variables with theirs, if a table is a loop.

@@ -53,6 +53,8 @@ pub(super) struct Names<'a> {
     pub(super) tables: Vec<usize>,
     /// For each open query, the queries named by WITH that it can reach.
     pub(super) with: Vec<Known>,
+    /// Addresses of the queries of WITH clauses, and the queries that each can reach.
+    pub(super) named: Vec<(usize, Known)>,
 }
 
 static NOTHING: Known = Known::new();
@@ -77,6 +79,11 @@ impl Names<'_> {
 /// Where an expression stands, which tells it from equal ones.
 pub(super) fn address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr).addr()
+}
+
+/// Where a query stands.
+pub(super) fn query_address(query: &Query) -> usize {
+    std::ptr::from_ref(query).addr()
 }
 
 impl Hooks {

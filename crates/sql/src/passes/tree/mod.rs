@@ -52,7 +52,7 @@ use crate::passes::pass::{Chosen, Pass, PassEntry};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::relation_calls::called_in_from;
 use crate::syntax::walk::{Changing, change};
-use hooks::{Hooks, Names, address};
+use hooks::{Hooks, Names, address, query_address};
 use names::hidden_tables;
 pub(crate) use names::set_output_names;
 use table::WALKS;
@@ -66,12 +66,12 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool, chos
     let mut query = query.clone();
     for passes in WALKS {
         let hidden = BTreeSet::new();
-        let mut names = Names { catalog: Some(catalog), hidden, name_all, tables: vec![], with: vec![] };
+        let mut names = Names { catalog: Some(catalog), hidden, name_all, tables: vec![], with: vec![], named: vec![] };
         for pass in passes.iter().filter(|pass| chosen.runs(pass.name)) {
             pass.run.whole.into_iter().for_each(|run| run(&mut query, &names));
         }
         names.hidden = hidden_tables(&query, catalog);
-        change(&mut query, &mut Walk { passes, chosen, names })?;
+        change(&mut query, &mut Walk { passes, chosen, names, n_named: vec![] })?;
     }
     Ok(query)
 }
@@ -81,8 +81,8 @@ pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
     let mut expr = expr.clone();
     for passes in WALKS {
         let hidden = BTreeSet::new();
-        let names = Names { catalog: None, hidden, name_all: false, tables: vec![], with: vec![] };
-        change(&mut expr, &mut Walk { passes, chosen: Chosen::default(), names })?;
+        let names = Names { catalog: None, hidden, name_all: false, tables: vec![], with: vec![], named: vec![] };
+        change(&mut expr, &mut Walk { passes, chosen: Chosen::default(), names, n_named: vec![] })?;
     }
     Ok(expr)
 }
@@ -97,6 +97,8 @@ struct Walk<'a> {
     passes: &'static [Pass<Hooks>],
     chosen: Chosen,
     names: Names<'a>,
+    /// For each open query, how many of `names.named` are of queries around it.
+    n_named: Vec<usize>,
 }
 
 impl Walk<'_> {
@@ -114,13 +116,22 @@ impl Walk<'_> {
 
 impl Changing for Walk<'_> {
     fn query(&mut self, query: &mut Query) -> Result<()> {
-        let mut with = self.names.with.last().cloned().unwrap_or_default();
+        let at = query_address(query);
+        let named = self.names.named.iter().rev().find(|(named, _)| *named == at).map(|(_, known)| known);
+        let around = named.or(self.names.with.last()).cloned().unwrap_or_default();
+        let mut with = around.clone();
         self.hooks(|hooks| hooks.with).for_each(|run| run(query, &self.names));
         if let Some(catalog) = self.names.catalog {
             columns::add_with(query, &mut with, catalog);
         }
         self.names.with.push(with);
+        self.n_named.push(self.names.named.len());
         self.hooks(|hooks| hooks.query).try_for_each(|run| run(query, &self.names))?;
+        if let Some(catalog) = self.names.catalog {
+            let reached = columns::reachable_within(query, &around, self.names.reachable(), catalog);
+            let bodies = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| query_address(&cte.query));
+            self.names.named.extend(bodies.zip(reached));
+        }
         let Query { body, order_by, .. } = query;
         match body.as_mut() {
             SetExpr::Select(select) => self.ordered(select, order_by.as_mut()),
@@ -130,6 +141,8 @@ impl Changing for Walk<'_> {
 
     fn after_query(&mut self, _query: &mut Query) -> Result<()> {
         self.names.with.pop();
+        // (Another query may come to stand where one of these stood.)
+        self.names.named.truncate(self.n_named.pop().unwrap_or(0));
         Ok(())
     }
 

@@ -30,6 +30,9 @@ pub(super) fn hide_at_top(query: &mut Query, names: &Names) {
 /// # Errors
 /// None.
 pub(super) fn hide_within(query: &mut Query, names: &Names) -> Result<()> {
+    for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+        drop_order(&mut cte.query, names);
+    }
     if query.limit_clause.is_none() && query.fetch.is_none() {
         return Ok(());
     }
@@ -42,19 +45,23 @@ pub(super) fn hide_within(query: &mut Query, names: &Names) -> Result<()> {
     }
 }
 
-/// Drops such an order of a table in FROM, where it means nothing without a limit.
+/// Drops such an order of a table in FROM.
 ///
 /// # Errors
 /// None.
-pub(super) fn drop_order(factor: &mut TableFactor, names: &Names) -> Result<()> {
-    if let TableFactor::Derived { subquery, .. } = factor
-        && subquery.limit_clause.is_none()
-        && subquery.fetch.is_none()
-        && !hide(&mut subquery.clone(), names.reachable(), names).is_empty()
-    {
-        subquery.order_by = None;
+pub(super) fn drop_order_in_from(factor: &mut TableFactor, names: &Names) -> Result<()> {
+    if let TableFactor::Derived { subquery, .. } = factor {
+        drop_order(subquery, names);
     }
     Ok(())
+}
+
+/// Drops such an order of a query whose rows are a table: it means nothing without a limit.
+fn drop_order(query: &mut Query, names: &Names) {
+    let is_limited = query.limit_clause.is_some() || query.fetch.is_some();
+    if !is_limited && !hide(&mut query.clone(), names.reachable(), names).is_empty() {
+        query.order_by = None;
+    }
 }
 
 /// Gives items hidden names, and returns their names of before.

@@ -18,10 +18,12 @@ use datafusion_expr::sqlparser::ast::{
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
+use super::names::item_name;
 use super::rows::row;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::syntax::dialect::Postgres;
+use crate::syntax::names::fold;
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};
 
@@ -189,12 +191,12 @@ fn one_row_of(query: &mut Query) -> Result<()> {
     let (SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }) = &select.projection[0] else {
         return wrap(query);
     };
-    let value = value.clone();
+    let (value, name) = (value.clone(), item_name(&select.projection[0]));
     if shape.groups || shape.windows || shape.lists {
         return if first_only { value_of(query) } else { wrap(query) };
     }
     let is_distinct = select.distinct.is_some();
-    order_by_value(query, &value);
+    order_by_value(query, &value, name.as_deref());
     let text = match (&query.order_by, first_only, is_distinct) {
         (Some(order), true, false) if orders_by_columns(order) => {
             format!("first_value({value} {order})")
@@ -234,11 +236,15 @@ fn one_row_or_none(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// `ORDER BY 1` is an order by the one value there is; none, if that is the same for all rows.
-fn order_by_value(query: &mut Query, value: &Expr) {
+/// `ORDER BY 1` is an order by the one value there is, and so is its name alone; none, if the value is
+/// the same for all rows.
+fn order_by_value(query: &mut Query, value: &Expr, name: Option<&str>) {
     if let Some(ast::OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by {
-        let is_first =
-            |expr: &Expr| matches!(expr, Expr::Value(v) if matches!(&v.value, ast::Value::Number(n, _) if n == "1"));
+        let is_first = |expr: &Expr| match expr {
+            Expr::Value(v) => matches!(&v.value, ast::Value::Number(n, _) if n == "1"),
+            Expr::Identifier(ident) => name.is_some_and(|name| name == fold(ident)),
+            _ => false,
+        };
         if matches!(value, Expr::Value(_)) && keys.iter().all(|key| is_first(&key.expr)) {
             query.order_by = None;
             return;

@@ -147,7 +147,7 @@ const PARTS: &[Pass<Hooks>] = &[
         run: Hooks {
             whole: Some(output_names::hide_at_top),
             query: Some(output_names::hide_within),
-            factor: Some(output_names::drop_order),
+            factor: Some(output_names::drop_order_in_from),
             ..NONE
         },
         gives: "hidden names for items that are called like columns in expressions of ORDER BY",
