@@ -9,7 +9,7 @@ use anabranch_datalog::{Folders, Host, Program, render};
 use crate::host::{ModelHost, session};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
+    Path::new("tests/programs").to_path_buf()
 }
 
 /// What a program prints, or the error that it ends with.

@@ -109,7 +109,7 @@ fn a_chain_of_many_rounds_is_cut_and_mended() {
 /// connected, under single changes.
 #[test]
 fn a_loop_in_a_loop_follows_single_changes() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/graphs.md")).unwrap();
+    let text = std::fs::read_to_string("../../docs/graphs.md").unwrap();
     let part = text.split("## Strongly connected components").nth(1).expect("the page has the query");
     let query = part.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).expect("it is SQL");
     with_workers(|session| {

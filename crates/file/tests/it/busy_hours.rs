@@ -26,7 +26,7 @@ fn ask(session: &mut anabranch_engine::Session, sql: &str) -> Vec<Vec<String>> {
 /// joins what SQL computes.
 #[test]
 fn the_board_shows_the_hour_that_closed_last() {
-    let flights = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/flights.parquet");
+    let flights = "../../examples/data/flights.parquet";
     let mut session = example::session(flights, "max").unwrap();
     let board = ask(&mut session, "SELECT origin, departures, late_min FROM board ORDER BY origin");
     let by_sql = "SELECT f.origin, count(*), late_min FROM flights f JOIN delays USING (origin),
@@ -41,7 +41,7 @@ fn the_board_shows_the_hour_that_closed_last() {
 /// missing, whether the source keeps its rows or not, and whether rows have passed before.
 #[test]
 fn a_frame_alone_reads_a_source() {
-    let flights = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/flights.parquet");
+    let flights = "../../examples/data/flights.parquet";
     for retain in ["", ", retain = 'none'", ", retain = 'all'"] {
         for begins_before in [false, true] {
             if begins_before && retain.contains("none") {

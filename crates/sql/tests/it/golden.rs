@@ -20,7 +20,7 @@ create materialized view m as select c, sum(d) as total from t group by c;
 #[test]
 fn plans_are_as_on_file() {
     let catalog = TestCatalog::of(TABLES);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let folder = Path::new("tests/plans");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

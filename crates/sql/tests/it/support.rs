@@ -147,7 +147,7 @@ pub fn shown(planned: &Planned) -> String {
 
 /// Compares with a file under `tests/plans`; `UPDATE=1` rewrites it.
 pub fn golden(name: &str, actual: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/plans").join(name);
+    let path = PathBuf::from("tests/plans").join(name);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, actual).unwrap();

@@ -135,7 +135,7 @@ fn open_again(manifest: &str) -> String {
 /// A database as version 1 of the format wrote it, with a snapshot and a log behind it.
 #[test]
 fn files_of_version_1_are_read() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    let fixture = Path::new("tests/fixtures/v1");
     let mut rng = Rng::of(20_261_124);
     let mut state = Model::default();
     let commits: Vec<Commit> = (0..20)

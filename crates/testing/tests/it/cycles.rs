@@ -182,7 +182,7 @@ fn circles(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<BTreeSet<Mod
 
 #[test]
 fn at_most_three_files_name_each_other_in_a_circle() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates stand in a folder");
+    let crates = Path::new("..");
     let mut problems = Vec::new();
     for entry in fs::read_dir(crates).expect("the folder of crates is readable") {
         let folder = entry.expect("an entry is readable").path();

@@ -33,7 +33,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 /// The crates of the workspace: their names and folders.
 fn crates() -> Vec<(String, PathBuf)> {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let all = Path::new("..");
     let entries = fs::read_dir(all).expect("the crates are readable");
     let paths = entries.map(|entry| entry.expect("an entry is readable").path());
     let named = paths.filter(|path| path.join("src").is_dir());

@@ -34,7 +34,7 @@ const LIBRARY_WORDS: &[&str] = &[
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new("../..").to_path_buf()
 }
 
 fn read(path: &str) -> String {

@@ -19,7 +19,7 @@ use session::SessionThread;
 const FAILURES_SHOWN: usize = 12;
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt")
+    Path::new("../../tests/slt").to_path_buf()
 }
 
 /// Runs every record of a file in one session; panics with the records that failed.
