@@ -192,6 +192,8 @@ HEAVY = "SELECT count(*) AS n FROM t a, t b, t c WHERE a.x + b.x * c.x = 7"
 def test_ctrl_c_ends_a_call_at_once(call):
     script = (
         "import anabranch as ab, time, signal, threading, os\n"
+        # (A job in the background of a shell is begun with interrupts ignored.)
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "db = ab.connect()\n"
         "t = db.create_table('t', {'x': int})\n"
         "t.insert({'x': list(range(3000))})\n"

@@ -43,7 +43,8 @@ fn what_is_wrong_is_told_with_its_place() {
 
 #[test]
 fn the_example_answers() {
-    let folder = Path::new("../../examples/datalog");
+    // (The program runs in a folder of its own.)
+    let folder = Path::new("../../examples/datalog").canonicalize().unwrap();
     let program = folder.join("flights.dl");
     let (program, folder) = (program.to_str().unwrap(), folder.to_str().unwrap());
     let ran = Place::new().run(&["datalog", program, "-F", folder, "-D", "-"]);

@@ -146,7 +146,7 @@ fn files_of_version_1_are_read() {
         })
         .collect();
     if std::env::var("UPDATE").is_ok() && !fixture.exists() {
-        let disk = Arc::new(LocalDisk::create(&fixture).unwrap());
+        let disk = Arc::new(LocalDisk::create(fixture).unwrap());
         let (store, _) = Store::open(disk, StoreOptions::default()).unwrap();
         for (place, commit) in commits.iter().enumerate() {
             store.append(commit).unwrap();
@@ -159,7 +159,7 @@ fn files_of_version_1_are_read() {
     }
     let folder = Folder::new("fixture");
     std::fs::create_dir_all(&folder.0).unwrap();
-    for entry in std::fs::read_dir(&fixture).unwrap() {
+    for entry in std::fs::read_dir(fixture).unwrap() {
         let path = entry.unwrap().path();
         std::fs::copy(&path, folder.0.join(path.file_name().unwrap())).unwrap();
     }

@@ -236,8 +236,8 @@ fn one_row_or_none(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// `ORDER BY 1` is an order by the one value there is, and so is its name alone; none, if the value is
-/// the same for all rows.
+/// `ORDER BY 1` is an order by the one value there is, and so is its name alone; none, if the value
+/// is the same for all rows.
 fn order_by_value(query: &mut Query, value: &Expr, name: Option<&str>) {
     if let Some(ast::OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by {
         let is_first = |expr: &Expr| match expr {
