@@ -8,7 +8,7 @@ use anabranch_datalog::{Program, render};
 #[test]
 fn bad_programs_are_told_what_is_wrong_and_what_to_write() {
     let path = Path::new("tests/bad.txt");
-    let text = fs::read_to_string(&path).unwrap();
+    let text = fs::read_to_string(path).unwrap();
     let mut out = String::new();
     let mut n_cases = 0;
     for case in text.split("==== ").skip(1) {
@@ -22,7 +22,7 @@ fn bad_programs_are_told_what_is_wrong_and_what_to_write() {
     }
     assert!(n_cases >= 50, "the cases are there");
     match std::env::var_os("UPDATE") {
-        Some(_) => fs::write(&path, out).unwrap(),
+        Some(_) => fs::write(path, out).unwrap(),
         None => assert_eq!(text, out),
     }
 }

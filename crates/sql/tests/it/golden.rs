@@ -21,7 +21,7 @@ create materialized view m as select c, sum(d) as total from t group by c;
 fn plans_are_as_on_file() {
     let catalog = TestCatalog::of(TABLES);
     let folder = Path::new("tests/plans");
-    let mut files: Vec<_> = std::fs::read_dir(&folder)
+    let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".sql"))

@@ -85,7 +85,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
 #[test]
 fn what_shall_succeed_can_be_planned() {
     let folder = Path::new("../../tests/slt");
-    let mut files: Vec<_> = std::fs::read_dir(&folder)
+    let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         // The relations of `system.slt`, and schemas and altered tables, are the engine's, which

@@ -87,7 +87,7 @@ fn too_wide(text: &str, language: &str) -> Vec<usize> {
 fn prose_ends_by_column_100() {
     let root = Path::new("../..");
     let mut paths = Vec::new();
-    files(&root, &mut paths);
+    files(root, &mut paths);
     assert!(paths.len() > 500, "{} files are too few: the tree is elsewhere", paths.len());
     let mut problems = Vec::new();
     for path in paths {
