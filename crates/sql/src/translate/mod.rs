@@ -24,6 +24,7 @@ mod stage;
 mod window;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan, RoundLimit, SetOperation, SortKey, TopK};
@@ -37,6 +38,7 @@ use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
 use crate::passes::plan::recursion::{LoopNode, recurs_over_outer, recursion_over_outer};
 use crate::passes::plan::set_operations::SetNode;
+use crate::passes::plan::shared::SharedNode;
 use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
 use stage::stage;
@@ -52,6 +54,8 @@ struct Ordered {
 pub(crate) struct Translator {
     /// The names of the variables of the loops around what is translated, the innermost last.
     loops: RefCell<Vec<Vec<String>>>,
+    /// Plans of the rows that stand in several places, by their numbers.
+    shared: RefCell<HashMap<usize, Arc<Plan>>>,
     /// What ends loops that say nothing of it.
     round_limit: RoundLimit,
 }
@@ -59,7 +63,7 @@ pub(crate) struct Translator {
 impl Translator {
     /// A translator of plans whose loops have this limit, unless they say another.
     pub(crate) fn new(round_limit: RoundLimit) -> Self {
-        Self { loops: RefCell::default(), round_limit }
+        Self { loops: RefCell::default(), shared: RefCell::default(), round_limit }
     }
 
     /// A query whose top order and limit are left to its reader.
@@ -78,6 +82,16 @@ impl Translator {
     /// A query to be kept current.
     pub(crate) fn view(&self, plan: &LogicalPlan) -> Result<Arc<Plan>> {
         self.node(plan)
+    }
+
+    /// Rows that stand in several places, translated once.
+    fn shared(&self, node: &SharedNode) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.shared.borrow().get(&node.number) {
+            return Ok(plan.clone());
+        }
+        let plan = self.node(&node.plan)?;
+        self.shared.borrow_mut().insert(node.number, plan.clone());
+        Ok(plan)
     }
 
     /// Any node; the rows only, in no order.
@@ -123,6 +137,9 @@ impl Translator {
                 }
                 if let Some(node) = node.downcast_ref::<RecognizeNode>() {
                     return self.recognize(node);
+                }
+                if let Some(node) = node.downcast_ref::<SharedNode>() {
+                    return self.shared(node);
                 }
                 if let Some(node) = node.downcast_ref::<LoopNode>() {
                     return self.recursion(node);

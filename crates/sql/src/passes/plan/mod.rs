@@ -23,6 +23,7 @@ pub(crate) mod recognize;
 pub(crate) mod recursion;
 pub(crate) mod rules;
 pub(crate) mod set_operations;
+pub(crate) mod shared;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;
 pub(crate) mod temporal_filters;
@@ -128,14 +129,24 @@ pub(crate) fn optimise(
         _ => {}
     }
     // What the steps for common forms do not unnest, the general method may.
-    let general = subquery_arguments::lift(plan).and_then(unnest::unnest).map_err(Into::into);
-    let general: Result<LogicalPlan> = general.and_then(|plan| steps(plan, config, clock, chosen));
+    let general = subquery_arguments::lift(plan).map_err(Into::into).and_then(|plan| {
+        let first = unnest::unnest(plan.clone()).map_err(Into::into);
+        let first: Result<LogicalPlan> = first.and_then(|plan| steps(plan, config, clock, chosen));
+        first.or_else(|error| unnest_shared(plan, config, clock, chosen).map_err(|_| error))
+    });
     match (general, first) {
         (Ok(plan), None) => Ok(plan),
         (Ok(plan), Some(_)) if !unnest::is_nested(&plan) => Ok(plan),
         (_, Some(first)) => first,
         (Err(error), None) => Err(error),
     }
+}
+
+/// Rows that stand in several places are planned once, by themselves. (So they are not optimised with
+/// what stands around them, and a plan that can do without is better.)
+fn unnest_shared(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: Chosen) -> Result<LogicalPlan> {
+    let settle = |plan| steps(plan, config, clock, chosen).map_err(Into::into);
+    steps(unnest::unnest_shared(plan, &settle)?, config, clock, chosen)
 }
 
 fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: Chosen) -> Result<LogicalPlan> {

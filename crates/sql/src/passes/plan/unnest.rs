@@ -55,11 +55,16 @@ use crate::passes::plan::decorrelate::only_present;
 use crate::passes::plan::distinct_on;
 use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
+use crate::passes::plan::shared::SharedNode;
 use crate::passes::plan::unnest_loops::{Widening, dependent, loop_of, widened};
 
 /// The largest plan, in nodes. A domain holds the rows outside, and stands in each join with the
 /// subquery: so a plan may double with each level, and planning takes seconds beyond this.
 const NODES_MAX: usize = 1000;
+
+/// The same, where the rows outside are planned once. What is left grows in our own plan, which is
+/// walked through faster.
+const NODES_MAX_SHARED: usize = 20_000;
 
 /// The column that is true for rows of a subquery, and NULL for a value of the domain without any.
 const PRESENT: &str = "__present";
@@ -69,15 +74,53 @@ const PRESENT: &str = "__present";
 /// # Errors
 /// `Unsupported` for what depends on outer columns and has no rule.
 pub(crate) fn unnest(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let (plan, _) = Unnesting::default().push(plan, None)?;
-    small(plan)
+    let mut unnesting = Unnesting { n_names: 0, loops: vec![], settle: None };
+    let (plan, _) = unnesting.push(plan, None)?;
+    unnesting.small(plan)
 }
 
-/// The plan, if it is not too large.
-fn small(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    match n_nodes(&plan, &mut HashMap::new()) > NODES_MAX {
-        true => Err(refused("a subquery, nested in others to this depth,")),
-        false => Ok(plan),
+/// The plan without subqueries, in which the rows outside of each are planned once, by `settle`.
+///
+/// # Errors
+/// As [`unnest`].
+pub(crate) fn unnest_shared(plan: LogicalPlan, settle: &Settle<'_>) -> DfResult<LogicalPlan> {
+    // (Rows of a loop's variable mean something inside of the loop alone.)
+    let has_loops = plan.exists(|node| Ok(is_loop(node)))?;
+    let mut unnesting = Unnesting { n_names: 0, loops: vec![], settle: (!has_loops).then_some(settle) };
+    let (plan, _) = unnesting.push(plan, None)?;
+    unnesting.small(plan)
+}
+
+fn is_loop(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Extension(extension) if extension.node.as_any().is::<LoopNode>())
+}
+
+/// The steps that a plan without subqueries goes through.
+pub(crate) type Settle<'a> = dyn Fn(LogicalPlan) -> DfResult<LogicalPlan> + 'a;
+
+impl Unnesting<'_> {
+    /// The plan, if it is not too large.
+    fn small(&self, plan: LogicalPlan) -> DfResult<LogicalPlan> {
+        let most = if self.settle.is_some() { NODES_MAX_SHARED } else { NODES_MAX };
+        match n_nodes(&plan, &mut HashMap::new()) > most {
+            true => Err(refused("a subquery, nested in others to this depth,")),
+            false => Ok(plan),
+        }
+    }
+
+    /// The rows as a leaf, where parts are planned once and these depend on nothing outside.
+    fn shared(&mut self, rows: LogicalPlan) -> DfResult<LogicalPlan> {
+        let Some(settle) = self.settle else { return Ok(rows) };
+        let n_nodes = n_nodes(&rows, &mut HashMap::new());
+        if n_nodes <= 2 || !self.loops.is_empty() || !free_of(&rows)?.is_empty() {
+            return Ok(rows);
+        }
+        let settled = settle(rows.clone())?;
+        if settled.schema().columns() != rows.schema().columns() {
+            return Ok(rows);
+        }
+        self.n_names += 1;
+        Ok(SharedNode { number: self.n_names, plan: Arc::new(settled), n_nodes }.leaf())
     }
 }
 
@@ -86,6 +129,9 @@ fn small(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 fn n_nodes(plan: &LogicalPlan, known: &mut HashMap<*const LogicalPlan, usize>) -> usize {
     if let Some(n) = known.get(&std::ptr::from_ref(plan)) {
         return *n;
+    }
+    if let Some(shared) = SharedNode::of(plan) {
+        return shared.n_nodes;
     }
     let below = plan.inputs().into_iter().map(|input| n_nodes(input, known));
     let n = below.fold(1, usize::saturating_add);
@@ -144,11 +190,12 @@ struct Domain {
 }
 
 /// Names for what no user names.
-#[derive(Default)]
-struct Unnesting {
+struct Unnesting<'a> {
     n_names: usize,
     /// The loops around what is being unnested that carry a domain.
     loops: Vec<Widening>,
+    /// How rows outside of subqueries are planned, if they are planned once.
+    settle: Option<&'a Settle<'a>>,
 }
 
 fn subquery_of(expr: &Expr) -> Option<&Subquery> {
@@ -159,6 +206,10 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
         | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
         _ => None,
     }
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true)
 }
 
 fn refused(what: &str) -> datafusion_common::DataFusionError {
@@ -282,7 +333,7 @@ impl Replaced<'_> {
     }
 }
 
-impl Unnesting {
+impl Unnesting<'_> {
     fn name(&mut self, what: &str) -> String {
         self.n_names += 1;
         format!("__{what}_{}", self.n_names)
@@ -793,8 +844,11 @@ impl Unnesting {
 
     /// Expressions over rows, with columns in place of their subqueries.
     fn over(&mut self, rows: LogicalPlan, exprs: Vec<Expr>) -> DfResult<(LogicalPlan, Vec<Expr>)> {
+        let mut rows = match exprs.iter().any(has_subquery) {
+            true => self.shared(rows)?,
+            false => rows,
+        };
         let base = rows.clone();
-        let mut rows = rows;
         let mut out = Vec::with_capacity(exprs.len());
         for expr in exprs {
             let changed = expr.transform_up(|part| {
@@ -802,7 +856,7 @@ impl Unnesting {
                     return Ok(Transformed::no(part));
                 }
                 let (joined, value) = self.with_value(rows.clone(), &base, part)?;
-                rows = small(joined)?;
+                rows = self.small(joined)?;
                 Ok(Transformed::yes(value))
             })?;
             out.push(changed.data);
