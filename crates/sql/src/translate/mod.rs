@@ -38,7 +38,7 @@ use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
 use crate::passes::plan::recursion::{LoopNode, recurs_over_outer, recursion_over_outer};
 use crate::passes::plan::set_operations::SetNode;
-use crate::passes::plan::shared::SharedNode;
+use crate::passes::plan::unnest::shared::SharedNode;
 use crate::planned::{Finish, Planned};
 use expr::{conjuncts, resolve};
 use stage::stage;

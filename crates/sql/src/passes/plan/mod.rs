@@ -23,13 +23,11 @@ pub(crate) mod recognize;
 pub(crate) mod recursion;
 pub(crate) mod rules;
 pub(crate) mod set_operations;
-pub(crate) mod shared;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;
 pub(crate) mod temporal_filters;
 pub(crate) mod unions;
 pub(crate) mod unnest;
-mod unnest_loops;
 
 use std::sync::Arc;
 
@@ -142,8 +140,8 @@ pub(crate) fn optimise(
     }
 }
 
-/// Rows that stand in several places are planned once, by themselves. (So they are not optimised with
-/// what stands around them, and a plan that can do without is better.)
+/// Rows that stand in several places are planned once, by themselves. (So they are not optimised
+/// with what stands around them, and a plan that can do without is better.)
 fn unnest_shared(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: Chosen) -> Result<LogicalPlan> {
     let settle = |plan| steps(plan, config, clock, chosen).map_err(Into::into);
     steps(unnest::unnest_shared(plan, &settle)?, config, clock, chosen)

@@ -1,5 +1,5 @@
-//! Rows that stand in a plan several times and are planned once: the rows outside of subqueries that
-//! general unnesting joins with each of them.
+//! Rows that stand in a plan several times and are planned once: the rows outside of subqueries
+//! that general unnesting joins with each of them.
 //!
 //! Law: the node means its plan. The plan is settled before it goes in, and no step looks inside.
 
