@@ -336,6 +336,11 @@ fn known_message(line: &str) -> Option<SqlError> {
                 .with_hint("Compare it with a value, as in x <> 0."),
         );
     }
+    if line.to_lowercase().starts_with("aggregate function calls cannot be nested") {
+        return Some(SqlError::new(ErrorKind::Invalid, "aggregate function calls cannot be nested").with_hint(
+            "Aggregate in a derived table: SELECT max(n) FROM (SELECT count(*) AS n FROM t GROUP BY k) AS c.",
+        ));
+    }
     if line.starts_with("Too many columns! The subquery should only return one column") {
         return Some(
             SqlError::new(ErrorKind::Invalid, "subquery must return only one column")

@@ -17,7 +17,7 @@ use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, forms, json, mode, regex, similar, text, texts};
+use crate::functions::{arrays, bytea, forms, json, ordered_sets, regex, similar, text, texts};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -29,9 +29,6 @@ pub(crate) struct Functions {
 
 /// The built-in functions, collected once.
 pub(crate) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
-
-/// What is added to the part of `percentile_disc`, which goes by the name of `percentile_cont`.
-pub(crate) const DISCRETE: f64 = 2.0;
 
 /// Names of PostgreSQL that DataFusion lacks, with its own name for the same.
 const SCALAR_ALIASES: [(&str, &str); 6] = [
@@ -79,7 +76,7 @@ impl Functions {
         }
         let mut aggregate = BTreeMap::new();
         for function in
-            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain([mode::udaf()])
+            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain(ordered_sets::all())
         {
             let function = FunctionTotal::around(function);
             insert(&mut aggregate, function.name(), function.aliases(), &function);

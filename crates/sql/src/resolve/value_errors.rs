@@ -30,6 +30,13 @@ pub fn in_words(message: &str) -> String {
     if let Some((text, _)) = plain.strip_prefix("Error parsing timestamp from '").and_then(|r| r.split_once("': ")) {
         return format!("invalid input syntax for type timestamp: \"{text}\"");
     }
+    if let Some((unit, _)) =
+        plain.strip_prefix("Unsupported date_trunc granularity: '").and_then(|rest| rest.split_once('\''))
+    {
+        return format!(
+            "unit \"{unit}\" not recognized: write microsecond .. second, minute, hour, day, week, month, quarter, year, decade, century or millennium"
+        );
+    }
     if let Some((_, name)) = plain.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
         return format!("{} out of range", type_in_words(name));
     }

@@ -20,7 +20,6 @@ use super::stage::{Column, stage};
 use super::{distinct, rows};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::intervals::{IntervalField, IntervalOf, IntervalPart};
-use crate::functions::table::DISCRETE;
 use crate::functions::user::UserAggregateFunction;
 use crate::resolve::type_names::canonical;
 use crate::time::functions::interval_divide;
@@ -139,7 +138,7 @@ impl WantedAggregate {
     ) -> Result<Self> {
         let name = name.to_lowercase();
         let (function, args) = match name.as_str() {
-            "percentile_cont" => percentile(params)?,
+            "percentile_cont" | "percentile_disc" => percentile(&name, params)?,
             _ => function_of(&name, &params.args)?,
         };
         let distinct = params.distinct || name == "approx_distinct";
@@ -299,9 +298,9 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
     Ok((function, args))
 }
 
-/// `percentile_cont(part) WITHIN GROUP (ORDER BY x)`, of which the arguments are `x` and the part;
-/// a part beyond [`DISCRETE`] is one of `percentile_disc`.
-fn percentile(params: &AggregateFunctionParams) -> Result<(AggregateFunction, &[Expr])> {
+/// `percentile_cont(part) WITHIN GROUP (ORDER BY x)`, or `percentile_disc`, of which the arguments
+/// are `x` and the part.
+fn percentile<'e>(name: &str, params: &'e AggregateFunctionParams) -> Result<(AggregateFunction, &'e [Expr])> {
     let number = |part: &Expr| match unaliased(part) {
         Expr::Literal(value, _) => match value.cast_to(&DataType::Float64) {
             Ok(ScalarValue::Float64(part)) => part,
@@ -310,20 +309,16 @@ fn percentile(params: &AggregateFunctionParams) -> Result<(AggregateFunction, &[
         _ => None,
     };
     let part = params.args.get(1).and_then(number).ok_or_else(|| {
-        let hint = "Write a number from 0 to 1: percentile_cont(0.9) WITHIN GROUP (ORDER BY x).";
+        let hint = format!("Write a number from 0 to 1: {name}(0.9) WITHIN GROUP (ORDER BY x).");
         SqlError::unsupported("a percentile of a computed part", hint)
     })?;
-    let is_discrete = part >= DISCRETE - 0.5;
-    let part = if is_discrete { part - DISCRETE } else { part };
+    let is_discrete = name == "percentile_disc";
     let is_descending = params.order_by.first().is_some_and(|key| !key.asc);
-    let from_first = match (is_descending, is_discrete) {
-        (false, _) => part,
-        (true, false) => 1.0 - part,
-        (true, true) => {
-            let hint = "Order ascending, and take the part from the other end.";
-            return Err(SqlError::unsupported("percentile_disc() in descending order", hint));
-        }
-    };
+    if is_discrete && is_descending {
+        let hint = "Order ascending, and take the part from the other end.";
+        return Err(SqlError::unsupported("percentile_disc() in descending order", hint));
+    }
+    let from_first = if is_descending { 1.0 - part } else { part };
     let fraction = Fraction::new(from_first)
         .ok_or_else(|| SqlError::new(ErrorKind::Invalid, format!("percentile value {part} is not between 0 and 1")))?;
     let function = match is_discrete {

@@ -5,7 +5,6 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::functions::table::DISCRETE;
 use crate::passes::tree::{derived_calls, regression};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
@@ -117,9 +116,7 @@ fn call(function: &Function) -> Option<String> {
                     "percentile_cont" => format!(
                         "percentile_cont({fraction}) WITHIN GROUP (ORDER BY CAST({expr} AS double precision){down}){filter}"
                     ),
-                    _ => {
-                        format!("percentile_cont({fraction} + {DISCRETE}) WITHIN GROUP (ORDER BY {expr}{down}){filter}")
-                    }
+                    _ => format!("percentile_disc({expr}, {fraction} ORDER BY {expr}{down}){filter}"),
                 })
             }
             _ => None,

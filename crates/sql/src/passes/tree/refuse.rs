@@ -1,7 +1,10 @@
 //! Constructs that DataFusion would drop in silence are refused, with what to write instead.
 
-use datafusion_expr::sqlparser::ast::{self, DuplicateTreatment, Expr, FunctionArguments, Query, TableFactor};
+use datafusion_expr::sqlparser::ast::{
+    self, DuplicateTreatment, Expr, FunctionArguments, Query, SelectItem, TableFactor,
+};
 
+use super::names::select_items;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::walk::change_outside_queries;
 
@@ -59,6 +62,22 @@ fn has_window(expr: &Expr) -> Result<bool> {
         Ok(())
     })?;
     Ok(found)
+}
+
+/// Refuses IN of a query with several columns, of a value that is no row.
+///
+/// # Errors
+/// `Syntax`.
+pub(super) fn in_of_columns(expr: &Expr) -> Result<()> {
+    let Expr::InSubquery { expr: value, subquery, .. } = expr else { return Ok(()) };
+    let Some(items) = select_items(&subquery.body) else { return Ok(()) };
+    let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    let is_row = |value: &Expr| matches!(value, Expr::Tuple(_) | Expr::Function(_) | Expr::Nested(_));
+    if items.len() > 1 && items.iter().all(is_value) && !is_row(value) {
+        return Err(SqlError::new(ErrorKind::Syntax, "subquery has too many columns")
+            .with_hint("Select one column, or compare rows: (a, b) IN (SELECT x, y ..)."));
+    }
+    Ok(())
 }
 
 /// Refuses window functions over distinct arguments, as PostgreSQL does.

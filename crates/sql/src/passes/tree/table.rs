@@ -76,7 +76,18 @@ const SYSTEM: &[Pass<Hooks>] = &[
 ];
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
-const OPERANDS: &[Pass<Hooks>] = &[END_OPERANDS, LITERAL_OPERANDS];
+const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "IN of one column",
+        run: Hooks { expr: Some(|expr, _| refuse::in_of_columns(expr)), ..NONE },
+        gives: "queries behind IN with as many columns as there are values before it",
+        reason: "what IN is rewritten to counts the rows, and looks at the first column",
+        example: "SELECT k IN (SELECT k, x FROM t) AS is_in FROM t",
+        without: Loss::Refusal,
+    },
+    END_OPERANDS,
+    LITERAL_OPERANDS,
+];
 
 const LITERAL_OPERANDS: Pass<Hooks> = Pass {
     name: "IS DISTINCT FROM a literal in quotes",

@@ -1,0 +1,48 @@
+//! `mode(x)`, the most frequent value, and `percentile_disc(x, part)`: what `mode() WITHIN GROUP
+//! (ORDER BY x)` and `percentile_disc(part) WITHIN GROUP (ORDER BY x)` are rewritten to. Only their
+//! types matter: operators compute them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::{Result as DfResult, not_impl_err};
+use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+
+/// The functions.
+pub(crate) fn all() -> [Arc<AggregateUDF>; 2] {
+    let function = |name, signature| Arc::new(AggregateUDF::from(FunctionOfValues { name, signature }));
+    [
+        function("mode", Signature::any(1, Volatility::Immutable)),
+        function("percentile_disc", Signature::any(2, Volatility::Immutable)),
+    ]
+}
+
+/// A function whose result is one of the values of its first argument.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FunctionOfValues {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for FunctionOfValues {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {
+        not_impl_err!("{} is computed by operators", self.name)
+    }
+
+    fn state_fields(&self, _args: StateFieldsArgs) -> DfResult<Vec<FieldRef>> {
+        Ok(vec![])
+    }
+}
