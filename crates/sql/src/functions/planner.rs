@@ -77,6 +77,13 @@ impl ExprPlanner for PostgresPlanner {
         {
             return Ok(PlannerResult::Planned(planned));
         }
+        // (What is left are a plain numeric and a float.)
+        let (expr, left, right) = match plain_comparison(&expr.left, &expr.right, (&left, &right)) {
+            Some((l, r)) if operator(&expr.op).is_some() => {
+                (RawBinaryExpr { op: expr.op, left: l, right: r }, DataType::Float64, DataType::Float64)
+            }
+            _ => (expr, left, right),
+        };
         match operators::plan(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
             None => Ok(PlannerResult::Original(expr)),
