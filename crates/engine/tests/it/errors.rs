@@ -106,3 +106,12 @@ fn an_interrupted_join_leaves_the_workers_to_others() {
         assert!(started.elapsed().as_secs() < 10, "{workers} workers: {:?}", started.elapsed());
     }
 }
+
+/// The values that an error shows are written as the shell writes them.
+#[test]
+fn a_plain_numeric_in_an_error_is_a_number() {
+    let mut session = super::support::session(0);
+    super::support::run(&mut session, "CREATE TABLE c (p numeric); INSERT INTO c VALUES (1.50)");
+    let error = session.query("SELECT p / 0 FROM c").unwrap_err();
+    assert!(error.message.contains("(where p = 1.5)"), "{}", error.message);
+}
