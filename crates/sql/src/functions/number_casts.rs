@@ -1,5 +1,5 @@
-//! Casts between numbers where Arrow's are not exact: long decimals to floats, and lists of
-//! numbers.
+//! Casts between numbers where Arrow's are not exact, or go out of range in silence: long decimals
+//! to floats, doubles to reals, and lists of numbers.
 //!
 //! Law: a decimal becomes the nearest float; an element of a list becomes what it would be outside
 //! of the list. Cost: one division a row up to 2^53, else a number is written and read.
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use anabranch_batch::numeric::{self, Number, TYPE};
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, ListArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, ListArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion_common::tree_node::Transformed;
@@ -39,7 +39,8 @@ pub(crate) fn settle_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transfor
         _ => return Ok(Transformed::no(expr)),
     };
     let is_long = matches!(from, DataType::Decimal128(precision, _) if precision > EXACT_DIGITS) && to.is_floating();
-    if !is_long && !is_list_of_others(&from, &to) {
+    let is_narrowed = from == DataType::Float64 && to == DataType::Float32;
+    if !is_long && !is_narrowed && !is_list_of_others(&from, &to) {
         return Ok(Transformed::no(expr));
     }
     let Expr::Cast(Cast { expr: value, .. }) = expr else { return Ok(Transformed::no(expr)) };
@@ -76,11 +77,23 @@ fn convert_numbers(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String>
             let whole: Float64Array = floats.as_primitive::<Float64Type>().unary(f64::round_ties_even);
             convert(&(Arc::new(whole) as ArrayRef), to)
         }
+        (DataType::Float64, DataType::Float32) => narrowed(column),
         (from, DataType::Decimal128(..)) if from.is_floating() => {
             digits::convert(column, to).map_err(|error| error.strip_backtrace())
         }
         _ => convert(column, to),
     }
+}
+
+/// Doubles as reals.
+fn narrowed(column: &ArrayRef) -> Result<ArrayRef, String> {
+    let narrow = |value: f64| match value as f32 {
+        real if real.is_infinite() && value.is_finite() => Err("value out of range: overflow".to_owned()),
+        real if real == 0.0 && value != 0.0 => Err("value out of range: underflow".to_owned()),
+        real => Ok(real),
+    };
+    let reals: Float32Array = column.as_primitive::<Float64Type>().try_unary(narrow)?;
+    Ok(Arc::new(reals))
 }
 
 fn to_floats(decimals: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {

@@ -94,7 +94,9 @@ fn convert_from(numbers: &LargeBinaryArray, to: &DataType) -> Result<ArrayRef, S
             Ok(Arc::new(digits))
         }
         DataType::Float32 | DataType::Float64 => {
-            let floats: Float64Array = values().map(|value| value.map(|value| numeric::to_f64(&value))).collect();
+            let floats: Float64Array = values()
+                .map(|value| value.map(|value| float(&value, to)).transpose())
+                .collect::<Result<_, String>>()?;
             let floats: ArrayRef = Arc::new(floats);
             if *to == DataType::Float64 { Ok(floats) } else { cast(&floats, to).map_err(|error| error.to_string()) }
         }
@@ -112,6 +114,17 @@ fn convert_from(numbers: &LargeBinaryArray, to: &DataType) -> Result<ArrayRef, S
             cast(&texts, to).map_err(|error| error.to_string())
         }
         other => Err(format!("cannot cast type numeric to {}", sql_name(other))),
+    }
+}
+
+/// The nearest float of a type, as a double.
+fn float(number: &Number, to: &DataType) -> Result<f64, String> {
+    let float = numeric::to_f64(number);
+    let narrow = if *to == DataType::Float32 { f64::from(float as f32) } else { float };
+    let is_lost = narrow.is_infinite() || (narrow == 0.0 && *number != Number::ZERO);
+    match number {
+        Number::Finite(_) if is_lost => Err(format!("\"{number}\" is out of range for type {}", sql_name(to))),
+        _ => Ok(float),
     }
 }
 
