@@ -36,6 +36,7 @@ use crate::error::SqlError;
 use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::outer_conditions::out_of_derived;
 use crate::passes::plan::outer_joins::Surroundings;
+use crate::passes::plan::unnest::{has_subquery, subquery_of};
 
 /// Rewrites the subqueries of a plan, inner ones first.
 pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -58,20 +59,6 @@ impl Names {
     fn next(&mut self) -> Column {
         self.0 += 1;
         Column::new_unqualified(format!("__correlated_{}", self.0))
-    }
-}
-
-fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|e| Ok(subquery_of(e).is_some())).unwrap_or(true)
-}
-
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
-    match expr {
-        Expr::ScalarSubquery(subquery)
-        | Expr::Exists(Exists { subquery, .. })
-        | Expr::InSubquery(InSubquery { subquery, .. })
-        | Expr::SetComparison(SetComparison { subquery, .. }) => Some(subquery),
-        _ => None,
     }
 }
 

@@ -15,9 +15,9 @@ use super::columns::{Known, add_with};
 use super::hooks::Names;
 use super::merged::Listing;
 use super::names::item_name;
+use super::subquery::around;
 use crate::error::Result;
 use crate::syntax::names::fold;
-use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Hides such items of the top query.
@@ -59,7 +59,7 @@ pub(super) fn drop_order_in_from(factor: &mut TableFactor, names: &Names) -> Res
 /// Drops such an order of a query whose rows are a table: it means nothing without a limit.
 fn drop_order(query: &mut Query, names: &Names) {
     let is_limited = query.limit_clause.is_some() || query.fetch.is_some();
-    if !is_limited && !hide(&mut query.clone(), names.reachable(), names).is_empty() {
+    if query.order_by.is_some() && !is_limited && !hide(&mut query.clone(), names.reachable(), names).is_empty() {
         query.order_by = None;
     }
 }
@@ -166,12 +166,7 @@ fn read_in_expressions(order_by: &OrderBy) -> Read {
 /// None: the text is ours.
 fn give_back(query: &mut Query, shown: &[String]) -> Result<()> {
     let names: Vec<String> = shown.iter().map(|name| Ident::with_quote('"', name).to_string()).collect();
-    let around = template(&format!("SELECT * FROM (SELECT 1) AS __limited ({})", names.join(", ")))?;
-    let inner = std::mem::replace(query, *around);
-    if let SetExpr::Select(select) = query.body.as_mut()
-        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
-    {
-        **subquery = inner;
-    }
+    let text = format!("SELECT * FROM (SELECT 1) AS __limited ({})", names.join(", "));
+    *query = *around(&text, query.clone())?;
     Ok(())
 }

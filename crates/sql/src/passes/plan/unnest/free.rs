@@ -66,7 +66,8 @@ pub(crate) fn has_subqueries(plan: &LogicalPlan) -> bool {
     .unwrap_or(true)
 }
 
-pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+/// The subquery that an expression is.
+pub(crate) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery)
         | Expr::Exists(Exists { subquery, .. })
@@ -76,7 +77,8 @@ pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-pub(super) fn has_subquery(expr: &Expr) -> bool {
+/// Whether a subquery stands in an expression.
+pub(crate) fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true)
 }
 
