@@ -211,3 +211,14 @@ fn aggregates_of_users_and_the_first_rows_of_groups_stand_in_loops() {
         }
     });
 }
+
+/// A user's aggregate hides a function that SQL writes with others.
+#[test]
+fn a_users_name_comes_before_a_rewritten_function() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE far (g bigint, d bigint); INSERT INTO far VALUES (1, 5), (1, 3), (2, 4)");
+        assert_eq!(ask(session, "SELECT trim_scale(1.50)"), ["1.5"]);
+        session.register_function("trim_scale", Function::aggregate(Nearest, 1));
+        assert_eq!(ask(session, "SELECT g, trim_scale(d) FROM far GROUP BY g ORDER BY g"), ["1 3", "2 4"]);
+    });
+}

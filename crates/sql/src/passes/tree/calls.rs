@@ -5,6 +5,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::passes::tree::hooks::Names;
 use crate::passes::tree::{derived_calls, regression};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
@@ -34,6 +35,14 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
         _ => None,
     };
     text.map(|text| parse_expr(&text)).transpose()
+}
+
+/// Whether a call is of a user's function, whose name hides one that is written with others.
+pub(super) fn is_of_a_user(expr: &Expr, names: &Names) -> bool {
+    let (Expr::Function(function), Some(catalog)) = (expr, names.catalog) else { return false };
+    let has_arguments = matches!(&function.args, FunctionArguments::List(list) if !list.args.is_empty());
+    let name = function.name.to_string().to_lowercase();
+    has_arguments && (catalog.aggregate(&name).is_some() || catalog.function(&name).is_some())
 }
 
 /// What a reserved word stands for.

@@ -456,8 +456,10 @@ const PARTS: &[Pass<Hooks>] = &[
     Pass {
         name: "calls of PostgreSQL",
         run: Hooks {
-            after_expr: Some(|expr, _| {
-                if let Some(replacement) = calls::rewrite(expr)? {
+            after_expr: Some(|expr, names| {
+                if !calls::is_of_a_user(expr, names)
+                    && let Some(replacement) = calls::rewrite(expr)?
+                {
                     *expr = replacement;
                 }
                 Ok(())
