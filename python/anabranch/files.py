@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob as _glob
 import os
 import re
 from typing import Any, List, Mapping
@@ -51,16 +50,12 @@ def read(db: Any, path: Any, schema: Any, watermark: Any, options: Mapping[str, 
 
 def follow(db: Any, path: Any, schema: Any, watermark: Any, poll: Any, options: Mapping[str, Any]) -> Any:
     """A source that takes lines that are appended and files that are new."""
-    from .follow import Follower
+    from .durations import seconds
 
     paths = paths_of(path)
     if len(paths) != 1:
         raise NotSupportedError("a live source takes one path or pattern")
-    return Follower.start(db, paths[0], schema, watermark, poll, dict(options))
-
-
-def matching(pattern: str) -> List[str]:
-    """Files of a pattern, a folder or a path, in order of their names."""
-    if os.path.isdir(pattern):
-        pattern = os.path.join(pattern, "*")
-    return sorted(p for p in _glob.glob(pattern) if os.path.isfile(p))
+    return db.create_source(
+        name_of(db, paths[0]), "file", schema=schema, watermark=watermark, path=paths[0], follow=True,
+        poll=f"{round(seconds(poll) * 1e6)} us", **options,
+    )

@@ -160,8 +160,9 @@ class Defining:
         delimiter: Optional[str] = None, quote: Optional[str] = None, null: Optional[str] = None, on_error: str = "fail",
         rate: Optional[float] = None, poll: Any = "1s", watermark: Any = None, retain: Any = None,
     ) -> Any:
-        """Rows of CSV files: a path, a folder, a pattern or a list. ``live=True`` follows new lines
-        and files."""
+        """Rows of CSV files: a path, a folder, a pattern or a list. ``live=True`` makes a source
+        that takes lines once they are complete, and new files; it looks each ``poll``. In a
+        database in a folder it goes on where it was."""
         options = {"header": header, "delimiter": delimiter, "quote": quote, "null": null}
         return self._files("csv", path, live, schema, on_error, rate, poll, watermark, retain, options)
 

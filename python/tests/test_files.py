@@ -51,3 +51,26 @@ def test_a_followed_folder_takes_new_lines_and_files(db, folder):
         file.write("b,10\n")
     (folder / "c.csv").write_text("k,x\nc,7\n")
     assert total.wait_for(lambda rows: dict(rows.fetchall()) == {"a": 4, "b": 12, "c": 7})
+    assert source.state == "running" and source.progress is None
+    source.stop()
+    with open(folder / "a.csv", "a") as file:
+        file.write("b,1000\n")
+    assert source.state == "done"
+    assert dict(total) == {"a": 4, "b": 12, "c": 7}
+    with pytest.raises(ab.NotSupportedError, match="one path"):
+        db.read_csv([folder / "a.csv", folder / "b.csv"], live=True)
+
+
+def test_a_live_source_goes_on_where_it_was(folder, tmp_path):
+    home = tmp_path / "home"
+    with ab.connect(home) as db:
+        lines = db.create_source("lines", "file", schema={"k": str, "x": int}, path=folder / "*.csv", follow=True, poll="20 ms")
+        lines.group_by("k").agg(x=ab.col("x").sum()).create_view("total")
+        lines.wait(timeout="10s")
+        assert sorted(db.sql("SELECT * FROM total")) == [("a", 4), ("b", 2)]
+    with open(folder / "a.csv", "a") as file:
+        file.write("b,10\n")
+    (folder / "c.csv").write_text("k,x\nc,7\n")
+    with ab.connect(home) as db:
+        total = db.table("total")
+        assert total.wait_for(lambda rows: dict(rows.fetchall()) == {"a": 4, "b": 12, "c": 7})

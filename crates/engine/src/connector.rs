@@ -17,6 +17,7 @@ use arrow::datatypes::{Field, SchemaRef};
 
 use crate::error::Error;
 use crate::nearest::nearest;
+pub use crate::session::duration_micros;
 
 /// Opens readers of one kind of outside system.
 pub trait Connector: Send + Sync {
@@ -95,6 +96,8 @@ pub trait SourceReader: Send {
     }
 
     /// Whether the source has an end. Statements that wait for sources wait for bounded ones only.
+    /// A reader that turns unbounded once it has read what was there at first has them wait for
+    /// that.
     fn bounded(&self) -> bool {
         true
     }

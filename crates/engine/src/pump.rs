@@ -280,6 +280,17 @@ impl Pumped {
         }
     }
 
+    /// Reads no more, as at its end; where it stands then. `None` when it has ended already.
+    pub fn stop(&mut self) -> Option<Stand> {
+        let has_failed_open = matches!(self.state, SourceState::Failed(_)) && self.waiting.is_none();
+        if self.state == SourceState::Done || has_failed_open {
+            return None;
+        }
+        let stand = Stand { is_done: true, ..self.stand().unwrap_or(Stand { rows: self.rows, ..Stand::default() }) };
+        (self.state, self.waiting) = (SourceState::Done, None);
+        Some(stand)
+    }
+
     /// Where it stands, if its reader is open.
     pub fn stand(&self) -> Option<Stand> {
         let position = self.reader.as_ref()?.position();

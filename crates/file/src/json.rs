@@ -6,7 +6,7 @@
 //! text in a text column, dates and times are texts in ISO form, decimals may be numbers or texts.
 //! Missing members are NULL, members that no column names are passed over.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anabranch_batch::{TextLimit, numeric};
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader};
@@ -63,6 +63,9 @@ impl JsonReader {
         from: Option<Position>,
     ) -> Result<JsonReader, Error> {
         let mut window = FileWindow::new(&files)?;
+        if options.follow {
+            window = window.growing();
+        }
         if let Some(from) = &from {
             window.skip_files(from)?;
         }
@@ -284,7 +287,9 @@ impl SourceReader for JsonReader {
                         format!("line {} is longer than 16 MiB", self.window.line()),
                     ));
                 }
-                self.window.fill()?;
+                if !self.window.fill()? && self.window.grows() {
+                    return Ok(Poll::Pending { retry_after: Duration::ZERO });
+                }
                 continue;
             }
             let before = self.window.position();

@@ -16,10 +16,12 @@
 //! | `delimiter`, `quote` | one ASCII character each; `quote = ''` switches quoting off |
 //! | `null` | the unquoted text that means NULL; the empty text unless told |
 //! | `on_error` | `fail` (default): stop at the first bad row; `skip`: leave bad rows out and count them |
+//! | `follow` | `true`: the source has no end; lines that are added and files that are new are read |
+//! | `poll` | time from one look at the files to the next, with `follow`; `1 s` unless told |
 //!
 //! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv
 //! without a header). Modules in reading order: [`options`], [`paths`], [`position`], [`faults`],
-//! [`window`], [`delimited`], [`json`], [`columnar`].
+//! [`window`], [`delimited`], [`json`], [`columnar`], [`follow`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -27,6 +29,7 @@ mod columnar;
 mod content;
 mod delimited;
 mod faults;
+mod follow;
 mod json;
 mod names;
 mod options;
@@ -34,11 +37,16 @@ mod paths;
 mod position;
 mod window;
 
+use std::path::PathBuf;
+
 use anabranch_engine::{Connector, Error, SourceReader, SourceSpec};
+
+use arrow::datatypes::Field;
 
 use crate::{
     columnar::ParquetReader,
     delimited::DelimitedReader,
+    follow::FollowReader,
     json::JsonReader,
     options::{FileFormat, FileOptions},
     position::Position,
@@ -55,21 +63,32 @@ pub struct FileConnector;
 
 impl Connector for FileConnector {
     fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error> {
-        open(spec, None)
+        let options = FileOptions::parse(&spec.options)?;
+        match options.follow {
+            true => Ok(Box::new(FollowReader::open(&spec.columns, &options)?)),
+            false => open(spec, &options, None),
+        }
     }
 
     fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
         let options = FileOptions::parse(&spec.options)?;
+        // (Files that are followed change: rows that have passed are kept instead.)
+        if options.follow {
+            return Ok(None);
+        }
         paths::edition(&paths::expand(&options.path, options.format)?)
     }
 
     fn resume(&self, spec: &SourceSpec, position: &str) -> Result<Box<dyn SourceReader>, Error> {
-        open(spec, Some(Position::read(position)?))
+        let options = FileOptions::parse(&spec.options)?;
+        match options.follow {
+            true => Ok(Box::new(FollowReader::resume(&spec.columns, &options, position)?)),
+            false => open(spec, &options, Some(Position::read(position)?)),
+        }
     }
 }
 
-fn open(spec: &SourceSpec, from: Option<Position>) -> Result<Box<dyn SourceReader>, Error> {
-    let options = FileOptions::parse(&spec.options)?;
+fn open(spec: &SourceSpec, options: &FileOptions, from: Option<Position>) -> Result<Box<dyn SourceReader>, Error> {
     let files = paths::expand(&options.path, options.format)?;
     let format = match options.format {
         Some(format) => format,
@@ -77,11 +96,20 @@ fn open(spec: &SourceSpec, from: Option<Position>) -> Result<Box<dyn SourceReade
     };
     options.check_for(format)?;
     from.as_ref().map_or(Ok(()), |from| from.check_place(&files))?;
+    reader(files, format, &spec.columns, options, from)
+}
+
+/// A reader of at least one file.
+fn reader(
+    files: Vec<PathBuf>,
+    format: FileFormat,
+    columns: &[Field],
+    options: &FileOptions,
+    from: Option<Position>,
+) -> Result<Box<dyn SourceReader>, Error> {
     Ok(match format {
-        FileFormat::Csv | FileFormat::Tbl => {
-            Box::new(DelimitedReader::open(files, format, &spec.columns, &options, from)?)
-        }
-        FileFormat::Json => Box::new(JsonReader::open(files, &spec.columns, &options, from)?),
-        FileFormat::Parquet => Box::new(ParquetReader::open(files, &spec.columns, &options, from)?),
+        FileFormat::Csv | FileFormat::Tbl => Box::new(DelimitedReader::open(files, format, columns, options, from)?),
+        FileFormat::Json => Box::new(JsonReader::open(files, columns, options, from)?),
+        FileFormat::Parquet => Box::new(ParquetReader::open(files, columns, options, from)?),
     })
 }

@@ -3,9 +3,13 @@
 //! Unknown options and values are errors that name the nearest known one. Options of the session
 //! itself (`connector`, `rate`, `retain`) are let through unread.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use anabranch_engine::{Error, connector::unknown_option, nearest::nearest};
+use anabranch_engine::{
+    Error,
+    connector::{duration_micros, unknown_option},
+    nearest::nearest,
+};
 
 use crate::faults::{OnError, invalid};
 
@@ -65,12 +69,21 @@ pub(crate) struct FileOptions {
     /// The unquoted text that means NULL.
     pub null: String,
     pub on_error: OnError,
+    /// Whether lines that are added and files that are new are read.
+    pub follow: bool,
+    /// Time from one look at the files that are followed to the next.
+    poll: Option<Duration>,
     /// Names of the options that only delimited text understands and that were given.
     text_only: Vec<&'static str>,
 }
 
 /// Every name this connector reads.
-const KNOWN: [&str; 9] = ["path", "format", "header", "delimiter", "quote", "null", "on_error", "rate", "retain"];
+const KNOWN: [&str; 11] =
+    ["path", "format", "header", "delimiter", "quote", "null", "on_error", "follow", "poll", "rate", "retain"];
+/// Time from one look to the next, unless told.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest one.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Names the session reads.
 const FOREIGN: [&str; 3] = ["connector", "rate", "retain"];
 
@@ -86,6 +99,8 @@ impl FileOptions {
             quote: None,
             null: String::new(),
             on_error: OnError::Fail,
+            follow: false,
+            poll: None,
             text_only: Vec::new(),
         };
         for (name, value) in options {
@@ -109,6 +124,8 @@ impl FileOptions {
                     out.text_only.push("null");
                 }
                 "on_error" => out.on_error = parse_on_error(value)?,
+                "follow" => out.follow = parse_flag(name, value)?,
+                "poll" => out.poll = Some(parse_interval(value)?),
                 name if FOREIGN.contains(&name) => {}
                 name => return Err(unknown_option("file", name, &KNOWN)),
             }
@@ -125,7 +142,16 @@ impl FileOptions {
         {
             return Err(invalid("options \"delimiter\" and \"quote\" are the same character"));
         }
+        if out.poll.is_some() && !out.follow {
+            return Err(invalid("option \"poll\" means nothing without \"follow\"")
+                .with_hint("Add follow = true to read lines that are added and files that are new."));
+        }
         Ok(out)
+    }
+
+    /// Time from one look at the files that are followed to the next.
+    pub(crate) fn interval(&self) -> Duration {
+        self.poll.unwrap_or(INTERVAL)
     }
 
     /// Refuses options that the format has no use for.
@@ -167,6 +193,15 @@ fn parse_flag(name: &str, value: &str) -> Result<bool, Error> {
         "false" | "off" | "0" | "no" => Ok(false),
         _ => Err(bad_value(name, value, ["true", "false"])),
     }
+}
+
+fn parse_interval(value: &str) -> Result<Duration, Error> {
+    let micros = duration_micros(value).filter(|micros| *micros >= INTERVAL_MIN.as_micros() as i64);
+    let micros = micros.ok_or_else(|| {
+        invalid(format!("option \"poll\" cannot be '{value}'"))
+            .with_hint("It takes a time from 1 ms, such as '200 ms' or '5 s'.")
+    })?;
+    Ok(Duration::from_micros(micros as u64))
 }
 
 fn parse_character(name: &str, value: &str) -> Result<u8, Error> {

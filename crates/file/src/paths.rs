@@ -26,10 +26,34 @@ pub(crate) fn expand(path: &str, format: Option<FileFormat>) -> Result<Vec<PathB
     if plain.exists() {
         return Ok(vec![plain.to_path_buf()]);
     }
-    if path.contains(['*', '?', '[']) {
+    if is_pattern(path) {
         return pattern(path);
     }
     Err(missing(plain))
+}
+
+/// The files of a source that is followed, in the order of their names: of a folder those whose
+/// ending stands for the format; perhaps none.
+pub(crate) fn look(path: &str, format: FileFormat) -> Result<Vec<PathBuf>, Error> {
+    let plain = Path::new(path);
+    let mut files = if plain.is_dir() {
+        let mut files = files_in(plain)?;
+        files.retain(|file| FileFormat::of_ending(file) == Some(format));
+        files
+    } else if plain.exists() {
+        vec![plain.to_path_buf()]
+    } else if is_pattern(path) {
+        matching(path)?
+    } else {
+        Vec::new()
+    };
+    files.sort();
+    Ok(files)
+}
+
+/// Whether the path stands for all files of its form.
+pub(crate) fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '['])
 }
 
 /// Names, lengths and times of last change; `None` when one of them can be read only once, as a
@@ -49,12 +73,7 @@ pub(crate) fn edition(files: &[PathBuf]) -> Result<Option<String>, Error> {
 }
 
 fn folder(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>, Error> {
-    let mut files: Vec<PathBuf> = names_in(path)?
-        .into_iter()
-        .filter(|name| !name.starts_with('.'))
-        .map(|name| path.join(name))
-        .filter(|file| file.is_file())
-        .collect();
+    let mut files = files_in(path)?;
     let wanted = |file: &PathBuf| match (FileFormat::of_ending(file), format) {
         (Some(found), Some(format)) => found == format,
         (found, None) => found.is_some(),
@@ -81,7 +100,24 @@ fn folder(path: &Path, format: Option<FileFormat>) -> Result<Vec<PathBuf>, Error
     Ok(files)
 }
 
+/// The files directly in a folder, without hidden ones.
+fn files_in(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let shown = names_in(path)?.into_iter().filter(|name| !name.starts_with('.'));
+    Ok(shown.map(|name| path.join(name)).filter(|file| file.is_file()).collect())
+}
+
 fn pattern(path: &str) -> Result<Vec<PathBuf>, Error> {
+    let found = matching(path)?;
+    if found.is_empty() {
+        return Err(
+            invalid(format!("no file matches '{path}'")).with_hint(format!("The current folder is {}.", here()))
+        );
+    }
+    Ok(found)
+}
+
+/// The files that a pattern matches, in the order of their names.
+fn matching(path: &str) -> Result<Vec<PathBuf>, Error> {
     let absolute = path.starts_with('/');
     let mut found = vec![if absolute { PathBuf::from("/") } else { PathBuf::new() }];
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -107,11 +143,6 @@ fn pattern(path: &str) -> Result<Vec<PathBuf>, Error> {
     found.retain(|file| file.is_file());
     found.sort();
     found.dedup();
-    if found.is_empty() {
-        return Err(
-            invalid(format!("no file matches '{path}'")).with_hint(format!("The current folder is {}.", here()))
-        );
-    }
     Ok(found)
 }
 

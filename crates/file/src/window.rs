@@ -1,9 +1,10 @@
 //! A moving window of bytes over a list of files.
 //!
 //! Law: `bytes()` starts at the first byte not yet consumed of the current file, and `line()` is
-//! that byte's line. Files do not run into each other: a file's last line ends with the file. Cost:
-//! each byte is copied once from the file, and once more for each refill that happens while it is
-//! unconsumed (a partial line, so a few hundred bytes).
+//! that byte's line. Files do not run into each other: a file's last line ends with the file,
+//! unless the file grows: then a last line without an end is not complete yet. Cost: each byte is
+//! copied once from the file, and once more for each refill that happens while it is unconsumed (a
+//! partial line, so a few hundred bytes).
 
 use std::{
     collections::VecDeque,
@@ -21,6 +22,8 @@ use crate::{
 
 /// Bytes asked for in one read.
 const BLOCK_BYTES: usize = 4 << 20;
+/// Same, of a file that grows: it is opened anew each time that it has grown.
+const GROWN_BYTES: usize = 256 << 10;
 /// The longest line or record, in bytes: beyond it a quote is taken to be left open.
 pub(crate) const RECORD_BYTES_MAX: usize = 16 << 20;
 
@@ -34,6 +37,8 @@ pub(crate) struct FileWindow {
     start: usize,
     /// The current file has no bytes beyond the buffer.
     at_end: bool,
+    /// Whether bytes may still be written behind the current end.
+    grows: bool,
     /// Line of `start`, counted from one.
     line: u64,
     /// Bytes consumed of all files, unpacked.
@@ -61,12 +66,24 @@ impl FileWindow {
             buffer: Vec::new(),
             start: 0,
             at_end: true,
+            grows: false,
             line: 1,
             consumed: 0,
             total,
             before: 0,
             file_idx: 0,
         })
+    }
+
+    /// The files are plain text to which lines are still added.
+    pub(crate) fn growing(mut self) -> FileWindow {
+        self.grows = true;
+        self
+    }
+
+    /// Whether the end of a file is no end of a line.
+    pub(crate) fn grows(&self) -> bool {
+        self.grows
     }
 
     /// Opens the next file and reads its first block. `false` when there is none left.
@@ -127,7 +144,8 @@ impl FileWindow {
         self.start = 0;
         self.consumed = self.before + from.at;
         self.line = from.line;
-        self.fill()
+        self.fill()?;
+        Ok(())
     }
 
     /// Where the first byte not yet consumed is; `None` when no file is open.
@@ -157,8 +175,9 @@ impl FileWindow {
         &self.buffer[self.start..]
     }
 
+    /// Whether the window ends where the last line ends.
     pub(crate) fn at_end(&self) -> bool {
-        self.at_end
+        self.at_end && !self.grows
     }
 
     pub(crate) fn line(&self) -> u64 {
@@ -172,17 +191,18 @@ impl FileWindow {
         self.line += lines;
     }
 
-    /// Reads another block behind the unconsumed bytes.
-    pub(crate) fn fill(&mut self) -> Result<(), Error> {
-        let Some((path, file)) = &mut self.current else { return Ok(()) };
+    /// Reads another block behind the unconsumed bytes; says whether there were any.
+    pub(crate) fn fill(&mut self) -> Result<bool, Error> {
+        let Some((path, file)) = &mut self.current else { return Ok(false) };
+        let block_bytes = if self.grows { GROWN_BYTES } else { BLOCK_BYTES };
         self.buffer.drain(..self.start);
         self.start = 0;
         let held = self.buffer.len();
         let read =
-            file.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut self.buffer).map_err(|e| unreadable(path, e))?;
+            file.by_ref().take(block_bytes as u64).read_to_end(&mut self.buffer).map_err(|e| unreadable(path, e))?;
         debug_assert_eq!(self.buffer.len(), held + read);
-        self.at_end = read < BLOCK_BYTES;
-        Ok(())
+        self.at_end = read < block_bytes;
+        Ok(read > 0)
     }
 
     /// Compressed and columnar files read as text give nonsense; say so instead.

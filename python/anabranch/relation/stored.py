@@ -154,14 +154,18 @@ class Source(Table):
         """Why it failed."""
         return self._status()["error"]
 
+    def stop(self) -> None:
+        """Reads no more; the rows stay."""
+        self._db._run(f"ALTER SOURCE {q.name(self._name)} STOP")
+
     def wait(self, timeout: Any = None) -> None:
-        """Waits until it is read to its end."""
+        """Waits until it is read to its end; a live one, until it has read what was there."""
         import time as _time
 
         from ..durations import seconds
 
         deadline = None if timeout is None else _time.monotonic() + seconds(timeout)
-        while self.state == "running":
+        while (status := self._status())["state"] == "running" and status["bounded"]:
             if deadline is not None and _time.monotonic() > deadline:
                 from ..errors import TimedOut
 

@@ -15,7 +15,7 @@ use anabranch_sql::statement::{
 };
 use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
 
-use super::durable::{COUNTERS, DEFINITION};
+use super::durable::{COUNTERS, DEFINITION, SOURCE};
 use super::keys::check_distinct;
 use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
@@ -34,6 +34,10 @@ impl Session {
         };
         if let [AlterAction::Rename { to }] = alter.actions.as_slice() {
             self.rename(&alter.name, to, kind)?;
+            return Ok(Outcome::done(tag));
+        }
+        if let [AlterAction::Stop] = alter.actions.as_slice() {
+            self.stop_source(&alter.name)?;
             return Ok(Outcome::done(tag));
         }
         if kind != ObjectKind::Table {
@@ -57,6 +61,18 @@ impl Session {
             RowsBecome::New => self.rewrite(&object, altered)?,
         }
         Ok(Outcome::done(tag))
+    }
+
+    /// Lets a source read no more. Its rows stay, also when the database is opened again.
+    fn stop_source(&mut self, name: &str) -> Result<(), Error> {
+        let object = self.catalog.get(name)?.id;
+        let Some(source) = self.pump.get_mut(name) else { return Ok(()) };
+        if let Some(stand) = source.stop() {
+            let fact = SealedFact { object, name: SOURCE, value: stand.to_bytes() };
+            self.record_definition(vec![], vec![], vec![fact])?;
+        }
+        self.publish_progress();
+        Ok(())
     }
 
     /// Refuses another name for what views name.

@@ -27,6 +27,16 @@ use crate::error::Error;
 use crate::nearest::nearest;
 use crate::spool::Spool;
 
+/// Refuses to wait for a file that has no end.
+pub(super) fn refuse_follow(options: &BTreeMap<String, String>, reads: &str) -> Result<(), Error> {
+    if !options.contains_key("follow") {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{reads} reads a file once: the option \"follow\" belongs to CREATE SOURCE"))
+        .with_sqlstate("0A000")
+        .with_hint("CREATE SOURCE name WITH (connector = 'file', path = .., follow = true) reads what is added."))
+}
+
 impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
         let CopyEnd::Path(path) = &copy.from else { return self.begin_copy_in(copy) };
@@ -37,6 +47,7 @@ impl Session {
         let fields = copy_fields(&object, &copy.columns)?;
         let mut options: BTreeMap<String, String> = copy.options.plain.iter().cloned().collect();
         options.insert("path".to_string(), path.clone());
+        refuse_follow(&options, "COPY")?;
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let spool = self.keeping_watermark(&copy.table, |session| {

@@ -53,6 +53,7 @@ impl Session {
         }
         let mut options: BTreeMap<String, String> = file.options.iter().cloned().collect();
         options.insert("path".to_string(), file.path.clone());
+        super::copy::refuse_follow(&options, "FROM")?;
         let spec = SourceSpec { name: file.path.clone(), columns: vec![], options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let fields: Vec<Field> = reader.schema().fields().iter().map(|field| field.as_ref().clone()).collect();

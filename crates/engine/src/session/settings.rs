@@ -294,18 +294,22 @@ const UNITS: [(i64, &[&str]); 6] = [
 
 /// A number and a unit, as microseconds.
 pub(super) fn parse_duration(name: &str, value: &str) -> Result<i64, Error> {
-    let text = value.trim().to_lowercase().replace('_', "");
-    let (amount, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let unit = UNITS.iter().find(|(_, names)| names.contains(&unit.trim()));
-    let micros = match (amount.parse::<i64>(), unit) {
-        (Ok(0), _) if !amount.is_empty() => Some(0),
-        (Ok(amount), Some((micros, _))) => amount.checked_mul(*micros),
-        _ => None,
-    };
-    micros.ok_or_else(|| {
+    duration_micros(value).ok_or_else(|| {
         Error::invalid(format!("setting \"{name}\" cannot be '{value}'"))
             .with_hint("It takes a duration such as '10 s', '5 minutes' or '1 day'.")
     })
+}
+
+/// Microseconds of a whole number and a unit (`200 ms`, `5 minutes`); `None` for other texts.
+pub fn duration_micros(value: &str) -> Option<i64> {
+    let text = value.trim().to_lowercase().replace('_', "");
+    let (amount, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = UNITS.iter().find(|(_, names)| names.contains(&unit.trim()));
+    match (amount.parse::<i64>(), unit) {
+        (Ok(0), _) if !amount.is_empty() => Some(0),
+        (Ok(amount), Some((micros, _))) => amount.checked_mul(*micros),
+        _ => None,
+    }
 }
 
 /// A duration in the longest unit that divides it.

@@ -17,4 +17,4 @@ mod split;
 pub(crate) mod values;
 
 pub(crate) use discover::{Guess, distinct};
-pub(crate) use reader::DelimitedReader;
+pub(crate) use reader::{DelimitedReader, check_columns};

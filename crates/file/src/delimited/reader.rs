@@ -4,7 +4,7 @@
 //! before the first bad record are delivered, and the poll after that fails. Under `skip` a quote
 //! left open costs the line it opens on, not the rest of the file.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anabranch_engine::{Error, Poll, ReadProgress, SourceReader, nearest::nearest};
 use arrow::{
@@ -38,6 +38,8 @@ pub(crate) struct DelimitedReader {
     positions: Vec<usize>,
     /// Cells of a whole record of the open file.
     width: usize,
+    /// Whether the open file has a first record: until then nothing is known of its header.
+    has_started: bool,
     faults: Faults,
     rows: u64,
     /// Rows that another reader gave before.
@@ -70,14 +72,7 @@ impl DelimitedReader {
                 trailing: false,
             },
         };
-        if let Some(field) = columns.iter().find(|field| !is_readable(field.data_type())) {
-            return Err(invalid(format!(
-                "column \"{}\" of type {} cannot be read from delimited text",
-                field.name(),
-                type_name(field.data_type())
-            ))
-            .with_hint("Declare it as text, or use format json or parquet."));
-        }
+        check_columns(columns)?;
         let header = if format == FileFormat::Tbl { Some(options.header.unwrap_or(false)) } else { options.header };
         let mut reader = DelimitedReader {
             window: FileWindow::new(&files)?,
@@ -87,12 +82,16 @@ impl DelimitedReader {
             null: options.null.clone(),
             positions: Vec::new(),
             width: 0,
+            has_started: false,
             faults: Faults::new(options.on_error),
             rows: 0,
             to_skip: 0,
             stuck: None,
             records: Records::default(),
         };
+        if options.follow {
+            reader.window = reader.window.growing();
+        }
         if let Some(from) = &from {
             reader.window.skip_files(from)?;
         }
@@ -102,7 +101,10 @@ impl DelimitedReader {
         }
         reader.start_file()?;
         if let Some(from) = from {
-            reader.window.skip_to(&from)?;
+            // (A reader that had met no whole header yet was in front of it.)
+            if reader.window.position().is_none_or(|start| start.at <= from.at) {
+                reader.window.skip_to(&from)?;
+            }
             (reader.rows, reader.to_skip, reader.faults.skipped) = (from.rows, from.skip, from.skipped);
         }
         Ok(reader)
@@ -136,6 +138,7 @@ impl DelimitedReader {
         let columns = self.schema.fields().len();
         self.positions = (0..columns).collect();
         self.width = columns;
+        self.has_started = first.len() > 0 || !self.window.grows();
         if first.len() == 0 {
             return Ok(());
         }
@@ -168,9 +171,12 @@ impl DelimitedReader {
     }
 
     /// Deals with bytes that hold no complete record: reads on, moves to the next file, or reports
-    /// a record that has no end. `false` at the end of the last file.
+    /// a record that has no end. `false` at the end of the last file, and of one that grows.
     fn advance(&mut self, stop: Stop) -> Result<bool, Error> {
         let left = self.window.bytes().len();
+        if self.window.grows() && left <= RECORD_BYTES_MAX {
+            return self.window.fill();
+        }
         if self.window.at_end() && left == 0 {
             if !self.window.next_file()? {
                 return Ok(false);
@@ -297,6 +303,17 @@ impl DelimitedReader {
     }
 }
 
+/// Refuses columns of types that have no form in text.
+pub(crate) fn check_columns(columns: &[Field]) -> Result<(), Error> {
+    let Some(field) = columns.iter().find(|field| !is_readable(field.data_type())) else { return Ok(()) };
+    Err(invalid(format!(
+        "column \"{}\" of type {} cannot be read from delimited text",
+        field.name(),
+        type_name(field.data_type())
+    ))
+    .with_hint("Declare it as text, or use format json or parquet."))
+}
+
 impl SourceReader for DelimitedReader {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
@@ -305,16 +322,26 @@ impl SourceReader for DelimitedReader {
     fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {
         while self.window.is_open() {
             self.faults.check()?;
+            if !self.has_started {
+                self.start_file()?;
+            }
+            if !self.has_started {
+                match self.advance(Stop::Enough)? {
+                    true => continue,
+                    false => return Ok(Poll::Pending { retry_after: Duration::ZERO }),
+                }
+            }
             self.records.clear();
             let (consumed, stop) =
                 self.records.split(self.window.bytes(), self.window.at_end(), rows_max.max(1), self.dialect);
             if self.records.len() == 0 {
                 let blank = count_lines(&self.window.bytes()[..consumed]);
                 self.window.consume(consumed, blank);
-                if !self.advance(stop)? {
-                    break;
+                match self.advance(stop)? {
+                    true => continue,
+                    false if self.window.grows() => return Ok(Poll::Pending { retry_after: Duration::ZERO }),
+                    false => break,
                 }
-                continue;
             }
             let before = self.window.position();
             let batch = self.batch()?;

@@ -4,6 +4,7 @@
 
 mod busy_hours;
 mod csv;
+mod follow;
 mod json;
 mod parquet;
 mod paths;

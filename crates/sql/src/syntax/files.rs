@@ -194,14 +194,17 @@ fn read_file(factor: &TableFactor) -> Result<Option<ReadFile>> {
 /// A path, or an option with its value.
 fn option(arg: &FunctionArg) -> Option<(Option<String>, String)> {
     match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op, right }))
+            if *op == BinaryOperator::Eq || *op == BinaryOperator::Assignment =>
+        {
             match left.as_ref() {
                 Expr::Identifier(name) => Some((Some(name.value.to_lowercase()), constant(right)?)),
                 _ => None,
             }
         }
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some((None, constant(value)?)),
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
             Some((Some(name.value.to_lowercase()), constant(value)?))
         }
         _ => None,

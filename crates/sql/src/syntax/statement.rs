@@ -279,6 +279,8 @@ pub enum AlterAction {
         /// Its name afterwards.
         to: String,
     },
+    /// `STOP` of a source: it reads no more, its rows stay.
+    Stop,
     /// `RENAME TO`.
     Rename {
         /// The name afterwards.

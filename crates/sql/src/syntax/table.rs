@@ -156,7 +156,7 @@ impl Altered {
             AlterAction::AddCheck { name, expr } => self.add_check(name.clone(), expr.clone()),
             AlterAction::AddPrimaryKey { columns } => self.add_primary_key(columns),
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
-            AlterAction::Rename { .. } | AlterAction::Nothing => Ok(()),
+            AlterAction::Rename { .. } | AlterAction::Stop | AlterAction::Nothing => Ok(()),
         }
     }
 

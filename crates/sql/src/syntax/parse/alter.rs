@@ -1,4 +1,4 @@
-//! `ALTER TABLE`, and `ALTER .. RENAME TO` of views and indexes.
+//! `ALTER TABLE`, `ALTER SOURCE .. STOP`, and `ALTER .. RENAME TO` of other objects.
 
 use datafusion_expr::sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation};
 use datafusion_expr::sqlparser::tokenizer::Token;
@@ -32,10 +32,14 @@ impl Input<'_> {
         };
         let if_exists = self.eat("IF EXISTS");
         let name = self.name()?;
+        if kind == ObjectKind::Source && self.eat("STOP") {
+            return Ok(Statement::Alter(Alter { kind, name, if_exists, actions: vec![AlterAction::Stop] }));
+        }
         if !self.eat("RENAME TO") {
             return Err(SqlError::unsupported(
                 "this change of an object that is no table",
-                "Views and indexes can be renamed: ALTER VIEW name RENAME TO other. DROP and CREATE change the rest.",
+                "Objects can be renamed, ALTER VIEW name RENAME TO other, and sources stopped, ALTER SOURCE name STOP. \
+                 DROP and CREATE change the rest.",
             ));
         }
         let actions = vec![AlterAction::Rename { to: self.identifier()? }];
