@@ -6,11 +6,10 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use anabranch_arrangement::{
-    Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueCursor, ValueOrder, arrangement, probe,
-};
+use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, Reader, ValueCursor, ValueOrder, arrangement, probe};
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::order::Direction;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, gather};
 use arrow::array::{ArrayRef, Decimal128Array, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
@@ -106,7 +105,7 @@ fn random_batch(i: usize, batch_rows: usize, rows: usize) -> Batch {
 fn report_reads(layout: &Layout, reader: &Reader, rows: usize) {
     let wanted = columns(0..10_000, rows);
     let wanted: Vec<ArrayRef> = layout.key.iter().map(|&column| wanted[column].clone()).collect();
-    let (keys, _) = Keys::from_columns(&wanted, &hash_columns(&wanted, 10_000), NullKeys::Match);
+    let (keys, _) = Keys::from_columns(&wanted, &hash_columns(&wanted, 10_000), Nulls::Equal);
     let (mut matches, runs) = (Matches::default(), reader.runs());
     let start = now();
     probe(&runs, &layout.key, &keys, 0, END, usize::MAX, &mut matches);

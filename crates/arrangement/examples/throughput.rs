@@ -10,9 +10,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use anabranch_arrangement::{
-    Keys, Layout, Matches, MergeEffort, NullKeys, Reader, ValueOrder, Writer, arrangement, probe, snapshot,
+    Keys, Layout, Matches, MergeEffort, Reader, ValueOrder, Writer, arrangement, probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
@@ -99,7 +100,7 @@ fn report_probes(reader: &Reader, space: usize, n_keys: usize, what: &str) {
     let start = now();
     let sorted = |input: &ArrayRef| {
         let columns = [input.clone()];
-        Keys::from_columns(&columns, &hash_columns(&columns, n_keys), NullKeys::Skip).0
+        Keys::from_columns(&columns, &hash_columns(&columns, n_keys), Nulls::Differ).0
     };
     let keys: Vec<Keys> = inputs.iter().map(sorted).collect();
     let sorting = now() - start;

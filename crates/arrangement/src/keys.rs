@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Columns, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::buffer::NullBuffer;
@@ -27,15 +28,6 @@ pub struct Keys {
     exact: bool,
 }
 
-/// What to do with keys that hold a NULL.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NullKeys {
-    /// They match nothing and are left out, as in a join.
-    Skip,
-    /// They match each other, as in a grouping.
-    Match,
-}
-
 /// The index of a row whose key was left out.
 const SKIPPED: u32 = u32::MAX;
 
@@ -45,7 +37,7 @@ impl Keys {
     ///
     /// # Panics
     /// If lengths differ.
-    pub fn from_columns(columns: &[ArrayRef], hashes: &[u64], nulls: NullKeys) -> (Keys, Vec<u32>) {
+    pub fn from_columns(columns: &[ArrayRef], hashes: &[u64], nulls: Nulls) -> (Keys, Vec<u32>) {
         assert!(columns.iter().all(|column| column.len() == hashes.len()), "key columns have one hash per row");
         let null_rows = NullRows::of(columns, nulls);
         let sorted = sort_rows(hashes, None);
@@ -69,7 +61,7 @@ impl Keys {
 
     /// The distinct keys of a run, whose rows' columns `key` are looked at. Also returns, for each
     /// chunk and row, the index of its key. Cheap when `key` is the key of the run's layout.
-    pub fn from_run(run: &Run, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
+    pub fn from_run(run: &Run, key: &[usize], nulls: Nulls) -> (Keys, Vec<Vec<u32>>) {
         if key != run.layout().key || run.parts().len() > 1 {
             return Keys::from_unsorted(run, key, nulls);
         }
@@ -96,9 +88,9 @@ impl Keys {
     }
 
     /// The key of a chunk of one row.
-    fn from_row(chunk: &Chunk, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
+    fn from_row(chunk: &Chunk, key: &[usize], nulls: Nulls) -> (Keys, Vec<Vec<u32>>) {
         let (columns, exact) = (chunk.pick_columns(key), chunk.facts().exact.key);
-        if nulls == NullKeys::Skip && columns.iter().any(|column| column.logical_null_count() > 0) {
+        if nulls == Nulls::Differ && columns.iter().any(|column| column.logical_null_count() > 0) {
             let columns = gather::take(&columns, &[]);
             return (Keys { hashes: vec![], columns, exact }, vec![vec![SKIPPED]]);
         }
@@ -129,7 +121,7 @@ impl Keys {
         self.exact
     }
 
-    fn from_unsorted(run: &Run, key: &[usize], nulls: NullKeys) -> (Keys, Vec<Vec<u32>>) {
+    fn from_unsorted(run: &Run, key: &[usize], nulls: Nulls) -> (Keys, Vec<Vec<u32>>) {
         let columns = key_columns(run, key);
         let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
         let columns = gather::concat(&sources);
@@ -204,7 +196,7 @@ impl KeyWalk {
         number: u32,
         chunk: &Arc<Chunk>,
         previous: Option<(u32, &Arc<Chunk>)>,
-        nulls: NullKeys,
+        nulls: Nulls,
     ) -> Vec<u32> {
         let null_rows = if chunk.is_packed() { NullRows(None) } else { NullRows::of(&chunk.pick_columns(key), nulls) };
         let hashes = chunk.key_hashes();
@@ -271,10 +263,10 @@ fn is_continued(run: &Run, previous: &Chunk, chunk: &Chunk) -> bool {
 struct NullRows(Option<NullBuffer>);
 
 impl NullRows {
-    fn of(columns: &[ArrayRef], nulls: NullKeys) -> NullRows {
+    fn of(columns: &[ArrayRef], nulls: Nulls) -> NullRows {
         match nulls {
-            NullKeys::Match => NullRows(None),
-            NullKeys::Skip => {
+            Nulls::Equal => NullRows(None),
+            Nulls::Differ => {
                 let all = columns.iter().map(|column| column.logical_nulls());
                 NullRows(all.fold(None, |left, right| NullBuffer::union(left.as_ref(), right.as_ref())))
             }

@@ -24,7 +24,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, NullKeys, ValueOrder, arrangement, probe};
+//! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, ValueOrder, arrangement, probe};
 //! use anabranch_batch::{Batch, Diffs, Times, hash};
 //! use arrow::array::{ArrayRef, Int64Array};
 //! use arrow::datatypes::DataType;
@@ -39,7 +39,7 @@
 //! writer.complete(6);
 //!
 //! let wanted = [column(&[1, 2])];
-//! let (keys, _) = Keys::from_columns(&wanted, &hash::hash_columns(&wanted, 2), NullKeys::Skip);
+//! let (keys, _) = Keys::from_columns(&wanted, &hash::hash_columns(&wanted, 2), Nulls::Differ);
 //! let mut matches = Matches::default();
 //! probe(&reader.runs(), &[0], &keys, 0, 6, usize::MAX, &mut matches);
 //! assert_eq!(matches.diffs().iter().sum::<i64>(), 1);
@@ -87,7 +87,7 @@ pub use cursor::ValueCursor;
 pub use floor::{Floor, has_ticks, ticks};
 pub use footprint::Footprint;
 pub use handle::{Audience, Reader, Stats, Writer, arrangement};
-pub use keys::{Keys, NullKeys};
+pub use keys::Keys;
 pub use layout::{Layout, ValueOrder};
 pub use listener::{Follower, Listener, Sealed};
 pub use probe::{Matches, probe};

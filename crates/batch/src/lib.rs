@@ -23,7 +23,6 @@ mod control;
 pub mod equal;
 pub mod few;
 mod flat;
-pub mod frame;
 pub mod gather;
 pub mod hash;
 pub mod json;

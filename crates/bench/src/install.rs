@@ -11,7 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_arrangement::{NullKeys, Reader};
+use anabranch_arrangement::Reader;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{END, Time};
 use anabranch_flow::Scope;
 use anabranch_flow::import::{Content, StreamImport, import, no_horizon};
@@ -179,7 +180,7 @@ fn installed(
             let spec = JoinSpec {
                 left_key: vec![0],
                 right_key: vec![0],
-                nulls: NullKeys::Skip,
+                nulls: Nulls::Differ,
                 gather_left: vec![0, 1],
                 gather_right: vec![1],
                 stage: Stage { filter: Vec::new(), kept: None, project: None },

@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_arrangement::NullKeys;
 use anabranch_batch::END;
+use anabranch_batch::order::Nulls;
 use anabranch_operators::relational::join::{JoinSpec, join};
 use anabranch_operators::stateless::filter_project::Stage;
 use clap::Args;
@@ -103,7 +103,7 @@ fn run_ours(case: &Case) -> Figures {
             let spec = JoinSpec {
                 left_key: vec![0],
                 right_key: vec![0],
-                nulls: NullKeys::Skip,
+                nulls: Nulls::Differ,
                 gather_left: vec![0, 1],
                 gather_right: vec![1],
                 stage: Stage { filter: Vec::new(), kept: None, project: None },

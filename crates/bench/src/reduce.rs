@@ -11,15 +11,18 @@
 //! scheduling. min and the least ten keep all values in order: what arranging costs, and a walk a
 //! group.
 
+use anabranch_spec::order::SortKey;
+use anabranch_spec::top_k::TopK;
 use std::collections::BTreeMap;
 
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::tactic::Timed;
-use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
-use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
+use anabranch_operators::ordered::top_k::{TopKSpec, TopKTactic};
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::datatypes::DataType;
 use clap::{Args, ValueEnum};
 
@@ -183,7 +186,7 @@ fn run_ours(case: &Case) -> Figures {
 fn tactic(verb: Verb) -> Box<dyn Timed> {
     let effort = MergeEffort::default();
     let aggregate = |function, argument, output_type: DataType| -> Box<dyn Timed> {
-        let call = Call { function, argument, distinct: false, filter: None, order: Vec::new(), output_type };
+        let call = AggregateCall { function, argument, distinct: false, filter: None, order: Vec::new(), output_type };
         let input_types = vec![DataType::UInt64; if argument.is_some() { 2 } else { 1 }];
         Box::new(Aggregate::new(
             AggregateSpec { keys: vec![0], calls: vec![call], input_types, is_append_only: false, effort },
@@ -191,16 +194,18 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
         ))
     };
     match verb {
-        Verb::Count => aggregate(Function::Count, None, DataType::Int64),
-        Verb::Sum => aggregate(Function::Sum, Some(1), DataType::Decimal128(38, 0)),
-        Verb::Min => aggregate(Function::Min, Some(1), DataType::UInt64),
+        Verb::Count => aggregate(AggregateFunction::Count, None, DataType::Int64),
+        Verb::Sum => aggregate(AggregateFunction::Sum, Some(1), DataType::Decimal128(38, 0)),
+        Verb::Min => aggregate(AggregateFunction::Min, Some(1), DataType::UInt64),
         Verb::Distinct => Box::new(SetOperation::new(Operation::Distinct, vec![DataType::UInt64])),
-        Verb::Top10 => Box::new(TopK::new(TopKSpec {
-            group: vec![0],
-            order: vec![(1, Direction { descending: false, nulls_first: false })],
-            offset: 0,
-            limit: Some(10),
-            row_number: false,
+        Verb::Top10 => Box::new(TopKTactic::new(TopKSpec {
+            top: TopK {
+                group: vec![0],
+                order: vec![SortKey::new(1, Direction::ASCENDING)],
+                offset: 0,
+                limit: Some(10),
+                row_number: false,
+            },
             input_types: vec![DataType::UInt64; 2],
             effort,
         })),

@@ -12,7 +12,8 @@ use std::time::Instant;
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_flow::tactic::{Output, Timed};
-use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 
@@ -35,11 +36,11 @@ fn main() {
         ]
     });
     let price = DataType::Decimal128(15, 2);
-    let sums = (0..8).map(|_| call(Function::Sum, Some(2), DataType::Decimal128(25, 2))).collect();
+    let sums = (0..8).map(|_| call(AggregateFunction::Sum, Some(2), DataType::Decimal128(25, 2))).collect();
     report("8 decimal sums by 2 text keys, 4 groups", 2, sums, |batch| {
         flags_and(batch, |batch| Arc::new(prices(batch, &price)))
     });
-    let sums = (0..4).map(|_| call(Function::Sum, Some(2), DataType::Float64)).collect();
+    let sums = (0..4).map(|_| call(AggregateFunction::Sum, Some(2), DataType::Float64)).collect();
     report("4 float sums by 2 text keys, 4 groups", 2, sums, |batch| {
         flags_and(batch, |batch| {
             Arc::new(numbers(batch).map(|number| (number % 10_000_000) as f64 / 100.0).collect::<Float64Array>())
@@ -47,12 +48,12 @@ fn main() {
     });
 }
 
-fn call(function: Function, argument: Option<usize>, output_type: DataType) -> Call {
-    Call { function, argument, distinct: false, filter: None, order: Vec::new(), output_type }
+fn call(function: AggregateFunction, argument: Option<usize>, output_type: DataType) -> AggregateCall {
+    AggregateCall { function, argument, distinct: false, filter: None, order: Vec::new(), output_type }
 }
 
-fn two_calls() -> Vec<Call> {
-    vec![call(Function::Count, None, DataType::Int64), call(Function::Sum, Some(1), DataType::Int64)]
+fn two_calls() -> Vec<AggregateCall> {
+    vec![call(AggregateFunction::Count, None, DataType::Int64), call(AggregateFunction::Sum, Some(1), DataType::Int64)]
 }
 
 fn numbers(batch: usize) -> impl Iterator<Item = u64> {
@@ -78,7 +79,7 @@ fn flags_and(batch: usize, values: impl Fn(usize) -> ArrayRef) -> Vec<ArrayRef> 
     vec![flag(3), flag(4), values(batch)]
 }
 
-fn report(name: &str, n_keys: usize, calls: Vec<Call>, columns: impl Fn(usize) -> Vec<ArrayRef>) {
+fn report(name: &str, n_keys: usize, calls: Vec<AggregateCall>, columns: impl Fn(usize) -> Vec<ArrayRef>) {
     let keys: Vec<usize> = (0..n_keys).collect();
     let batches: Vec<Batch> = (0..BATCHES)
         .map(|batch| Batch::new(columns(batch), Times::Constant(batch as i64), Diffs::Constant(1)).with_key(&keys))

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_arrangement::NullKeys;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_flow::tactic::{Output, Timed};
 use anabranch_operators::temporal::absent::Absent;
@@ -29,7 +29,7 @@ fn main() {
             let name = format!("{verb}, {n_keys} keys, {duration} ticks");
             let tactic: Box<dyn Timed> = match verb {
                 "join" => Box::new(Join::new(vec![0], vec![0], &key)),
-                _ => Box::new(Absent::new(vec![0], vec![0], &key, NullKeys::Skip)),
+                _ => Box::new(Absent::new(vec![0], vec![0], &key, Nulls::Differ)),
             };
             if name.contains(&only) {
                 report(&name, events, n_keys, duration, tactic);

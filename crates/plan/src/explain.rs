@@ -11,10 +11,12 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
-use crate::aggregate::{AggregateCall, AggregateFunction};
-use crate::ir::{JoinKind, Node, Plan, Recursive, RoundLimit, SetOperation, TopK};
-use crate::order::{Nulls, SortKey};
+use crate::ir::{JoinKind, Node, Plan, Recursive, SetOperation};
 use crate::{explain_rows, explain_temporal};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
+use anabranch_spec::limits::RoundLimit;
+use anabranch_spec::order::{Nulls, SortKey};
+use anabranch_spec::top_k::TopK;
 
 /// Literal rows shown before the rest is counted.
 const ROWS_SHOWN_MAX: usize = 3;
@@ -228,41 +230,11 @@ pub(crate) fn aggregate_call(input: &DFSchema, call: &AggregateCall) -> String {
     if !call.order.is_empty() {
         let _ = write!(inside, " order by {}", order(input, &call.order));
     }
-    let mut out = format!("{}({inside})", aggregate_name(&call.function));
+    let mut out = format!("{}({inside})", call.function.name());
     if let Some(filter) = call.filter {
         let _ = write!(out, " filter ({})", name(input, filter));
     }
     out
-}
-
-/// The SQL name of an aggregate.
-pub fn aggregate_name(function: &AggregateFunction) -> &str {
-    match function {
-        AggregateFunction::Count => "count",
-        AggregateFunction::Sum => "sum",
-        AggregateFunction::Avg => "avg",
-        AggregateFunction::Min => "min",
-        AggregateFunction::Max => "max",
-        AggregateFunction::BoolAnd => "bool_and",
-        AggregateFunction::BoolOr => "bool_or",
-        AggregateFunction::BitAnd => "bit_and",
-        AggregateFunction::BitOr => "bit_or",
-        AggregateFunction::BitXor => "bit_xor",
-        AggregateFunction::VarianceSample => "var_samp",
-        AggregateFunction::VariancePopulation => "var_pop",
-        AggregateFunction::StddevSample => "stddev_samp",
-        AggregateFunction::StddevPopulation => "stddev_pop",
-        AggregateFunction::StringAgg(_) => "string_agg",
-        AggregateFunction::ArrayAgg => "array_agg",
-        AggregateFunction::FirstValue => "first_value",
-        AggregateFunction::LastValue => "last_value",
-        AggregateFunction::Median => "median",
-        AggregateFunction::PercentileCont(_) => "percentile_cont",
-        AggregateFunction::PercentileDisc(_) => "percentile_disc",
-        AggregateFunction::Mode => "mode",
-        AggregateFunction::TopK(_) => "top_k",
-        AggregateFunction::Custom(custom, _) => custom.name(),
-    }
 }
 
 fn top_k(input: &DFSchema, top: &TopK) -> String {

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
+use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use datafusion_common::DFSchema;
 
-use crate::asof::{AsofJoin, Strategy};
 use crate::explain::{aggregate_call, equals, expression, list, name, names, order};
 use crate::ir::Plan;
 use crate::recognize::{Recognize, Skip};
-use crate::window::{Place, Window, WindowFunction};
+use anabranch_spec::asof::{AsofJoin, Strategy};
+use anabranch_spec::window::{Place, Window, WindowFunction};
 
 /// An as-of join.
 pub(crate) fn asof(plan: &Plan, left: &Plan, right: &Plan, asof: &AsofJoin) -> String {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::asof::Strategy;
 use crate::explain::{aggregate_call, expression, list, name, names};
 use crate::ir::Plan;
 use crate::pattern::{Detect, Element, Overlap, Pattern, Simultaneous, Takes};
-use crate::temporal::{Ends, FOREVER, Verb, Windows};
+use crate::temporal::{FOREVER, LifetimeEnds, Verb, Windows};
+use anabranch_spec::asof::Strategy;
 
 /// One temporal node, without its inputs.
 pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
@@ -20,8 +20,8 @@ pub(crate) fn line(plan: &Plan, verb: &Verb, inputs: &[Arc<Plan>]) -> String {
             let start = start.iter().map(|column| format!(" start {}", input(column)));
             let duration = duration.iter().map(|column| format!(" duration {}", input(column)));
             let ends = match ends {
-                Ends::Dropped => "",
-                Ends::Kept => ", end edges kept",
+                LifetimeEnds::Dropped => "",
+                LifetimeEnds::Kept => ", end edges kept",
             };
             let back = if *back == 0 { String::new() } else { format!(", back by {back} at most") };
             format!("Lifetime{}{ends}{back}", start.chain(duration).collect::<String>())

@@ -4,19 +4,20 @@
 //! renders them once.
 
 use std::hash::{Hash, Hasher};
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use anabranch_spec::aggregate::AggregateCall;
+use anabranch_spec::asof::AsofJoin;
+use anabranch_spec::limits::RoundLimit;
+use anabranch_spec::order::Nulls;
+use anabranch_spec::top_k::TopK;
+use anabranch_spec::window::Window;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue, TableReference};
 use datafusion_expr::Expr;
 
-use crate::aggregate::AggregateCall;
-use crate::asof::AsofJoin;
-use crate::order::{Nulls, SortKey};
 use crate::recognize::Recognize;
 use crate::temporal::Verb;
-use crate::window::Window;
 
 /// A collection as asked for: a node and the schema of the rows it yields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -213,35 +214,6 @@ impl Hash for Binding {
     }
 }
 
-/// What ends a loop before its fixed point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum RoundLimit {
-    /// Nothing does.
-    #[default]
-    None,
-    /// The loop has a row error if its last round, of so many, still changes a variable. The rows
-    /// are those after that round.
-    Error(NonZeroU64),
-    /// The variables are as after so many rounds.
-    Return(NonZeroU64),
-}
-
-impl RoundLimit {
-    /// The number of the last round, counted from 1.
-    pub fn rounds_max(self) -> Option<u64> {
-        match self {
-            RoundLimit::None => None,
-            RoundLimit::Error(rounds) | RoundLimit::Return(rounds) => Some(rounds.get()),
-        }
-    }
-
-    /// The row error of a loop that has not come to its end.
-    pub fn message(rounds: u64) -> String {
-        let s = if rounds == 1 { "" } else { "s" };
-        format!("the recursion does not reach a fixed point within {rounds} round{s}")
-    }
-}
-
 /// Which rows a join yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
@@ -262,22 +234,6 @@ pub enum JoinKind {
     LeftAntiNullAware,
     /// Every left row, and a boolean column: has it a match?
     LeftMark,
-}
-
-/// The first rows of each group. Ties beyond the order are broken by the remaining columns,
-/// ascending, so that the answer is a function of the contents.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TopK {
-    /// Grouping columns; empty means one group.
-    pub group: Vec<usize>,
-    /// Most significant key first.
-    pub order: Vec<SortKey>,
-    /// Rows skipped in each group.
-    pub offset: usize,
-    /// Rows kept in each group after `offset`; `None` keeps all.
-    pub limit: Option<usize>,
-    /// Whether a last column holds the row's number in its group, from 1, unsigned 64-bit.
-    pub row_number: bool,
 }
 
 /// A set operation that a join cannot express.

@@ -11,29 +11,29 @@
 //! [`Expr`](datafusion_expr::Expr), resolved against the input's schema, wherever it needs a
 //! computation; only [`Node::Stage`] and join residuals compute.
 //!
-//! Reading order: [`ir`] (the nodes), with [`order`], [`aggregate`], [`window`], [`asof`] and
-//! [`recognize`] for what they carry; [`temporal`] and [`pattern`] (verbs on events);
+//! Reading order: [`ir`] (the nodes), with [`anabranch_spec`] for what they ask of operators, and
+//! [`recognize`]; [`temporal`] and [`pattern`] (verbs on events);
 //! [`properties`] (what is known of streams); [`bounds`] (what may still change); [`explain`] (how
 //! a plan is shown); [`rewrite`] (what makes it cheaper); [`variables`] (parts of loops seen from
 //! outside).
 
-pub mod aggregate;
-pub mod asof;
 pub mod bounds;
 pub mod explain;
 mod explain_rows;
 mod explain_temporal;
 pub mod ir;
-pub mod order;
 pub mod pattern;
 pub mod properties;
 pub mod recognize;
 pub mod rewrite;
 pub mod temporal;
 pub mod variables;
-pub mod window;
 
-pub use aggregate::{AggregateCall, AggregateFunction, Foreign, Fraction};
-pub use ir::{Binding, JoinKind, Node, Plan, Recursive, RoundLimit, SetOperation, TopK};
-pub use order::{Nulls, SortKey};
-pub use window::{Place, Window, WindowCall, WindowFunction};
+pub use anabranch_spec::aggregate::{AggregateCall, AggregateFunction, Fraction};
+pub use anabranch_spec::asof;
+pub use anabranch_spec::foreign::Foreign;
+pub use anabranch_spec::limits::RoundLimit;
+pub use anabranch_spec::order::{Nulls, SortKey};
+pub use anabranch_spec::top_k::TopK;
+pub use anabranch_spec::window::{Place, Window, WindowCall, WindowFunction};
+pub use ir::{Binding, JoinKind, Node, Plan, Recursive, SetOperation};

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+pub use anabranch_spec::pattern::{Overlap, Pattern, Simultaneous, Takes};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::Expr;
 
@@ -31,19 +32,6 @@ pub struct Detect {
     pub simultaneous: Simultaneous,
 }
 
-/// A regular expression over elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Pattern {
-    /// One element, by number.
-    Element(usize),
-    /// One after another.
-    Sequence(Vec<Pattern>),
-    /// Any one of these.
-    Alternatives(Vec<Pattern>),
-    /// At least so often, at most so often.
-    Repeat(Box<Pattern>, usize, Option<usize>),
-}
-
 /// A part of a pattern that looks at events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
@@ -55,19 +43,6 @@ pub struct Element {
     pub registers: Option<Vec<Expr>>,
 }
 
-/// How many events an element looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Takes {
-    /// The one event of an instant.
-    Event,
-    /// An instant of which some event meets the condition.
-    Some,
-    /// An instant of which every event does.
-    All,
-    /// An instant of which no event does.
-    None,
-}
-
 /// A column of the register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Register {
@@ -75,24 +50,6 @@ pub struct Register {
     pub name: String,
     /// Its value at the start of a match.
     pub initial: ScalarValue,
-}
-
-/// Whether matches overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Overlap {
-    /// Every event may begin one.
-    Allowed,
-    /// One begins when none is in progress.
-    Forbidden,
-}
-
-/// What several events of a group at one time are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Simultaneous {
-    /// One instant without order.
-    Instant,
-    /// A sequence, in order of arrival.
-    Arrival,
 }
 
 impl Detect {

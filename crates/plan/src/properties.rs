@@ -17,9 +17,9 @@
 
 use datafusion_expr::Expr;
 
-use crate::asof::Strategy;
 use crate::ir::{Node, Plan};
 use crate::temporal::{FOREVER, Verb};
+use anabranch_spec::asof::Strategy;
 
 /// Properties of a stream of events. The default knows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

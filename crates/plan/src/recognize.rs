@@ -7,11 +7,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::Field;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::Expr;
 
-use crate::order::SortKey;
+pub use anabranch_spec::recognize::{At, Cell, CellValue, End, Fold, RowPattern, Skip};
+
+use anabranch_spec::order::SortKey;
 
 /// A row pattern. Columns are positions in the input, variables are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,28 +37,6 @@ pub struct Recognize {
     pub within: Option<u64>,
 }
 
-/// A regular expression over variables. The order of alternatives says which is preferred.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RowPattern {
-    /// One row.
-    Variable(usize),
-    /// One after another.
-    Sequence(Vec<RowPattern>),
-    /// Any one of these, preferably the first.
-    Alternatives(Vec<RowPattern>),
-    /// At least so often, and at most so often.
-    Repeat {
-        /// What is repeated.
-        part: Box<RowPattern>,
-        /// At least so often.
-        min: usize,
-        /// At most so often; `None` for any number.
-        max: Option<usize>,
-        /// Whether fewer times are preferred.
-        is_reluctant: bool,
-    },
-}
-
 /// A variable of the pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variable {
@@ -64,90 +44,6 @@ pub struct Variable {
     pub name: String,
     /// What a row must meet to be taken for it; `None` is met by all.
     pub condition: Option<Expr>,
-}
-
-/// A value that depends on a match.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Cell {
-    /// What expressions call it; a name of its own.
-    pub name: String,
-    /// What it is.
-    pub value: CellValue,
-    /// Its type.
-    pub data_type: DataType,
-}
-
-/// What a cell is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum CellValue {
-    /// A column of a row; NULL where there is no such row.
-    Column {
-        /// The column.
-        column: usize,
-        /// The row.
-        at: At,
-    },
-    /// The name of the variable that the last row was taken for.
-    Classifier,
-    /// The number of the match in its partition, from 1.
-    MatchNumber,
-    /// An aggregate of the rows taken for a variable.
-    Fold {
-        /// Which aggregate.
-        function: Fold,
-        /// Of which column, of the cell's type unless it is counted; `None` counts rows.
-        column: Option<usize>,
-        /// Of which rows; `None` for all of the match.
-        variable: Option<usize>,
-    },
-}
-
-/// A row, seen from a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct At {
-    /// From which end it is counted.
-    pub end: End,
-    /// Among the rows taken for this variable; `None` for all of the match.
-    pub variable: Option<usize>,
-    /// So many of these rows are skipped.
-    pub skipped: usize,
-    /// Then so many rows on in the partition, or back.
-    pub offset: i64,
-}
-
-/// An end of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum End {
-    /// Its first row.
-    First,
-    /// Its last row; in a condition, the row that is looked at.
-    Last,
-}
-
-/// An aggregate of the rows of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fold {
-    /// Values that are not NULL.
-    Count,
-    /// Their sum, of 64-bit integers, floats or decimals.
-    Sum,
-    /// Least.
-    Min,
-    /// Greatest.
-    Max,
-}
-
-/// Where the search goes on after a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Skip {
-    /// After its last row.
-    PastLastRow,
-    /// After its first row.
-    ToNextRow,
-    /// At the first row taken for a variable.
-    ToFirst(usize),
-    /// At the last row taken for a variable.
-    ToLast(usize),
 }
 
 impl Recognize {

@@ -7,9 +7,12 @@
 //! Law: plain data, comparable and hashable, like every node; what a verb means is on the page of
 //! the operator that runs it.
 
-use crate::aggregate::{AggregateCall, Foreign};
-use crate::asof::Strategy;
-use crate::order::Nulls;
+use anabranch_spec::aggregate::AggregateCall;
+use anabranch_spec::asof::Strategy;
+use anabranch_spec::foreign::Foreign;
+pub use anabranch_spec::lifetime::LifetimeEnds;
+use anabranch_spec::order::Nulls;
+
 use crate::pattern::Detect;
 use crate::properties::Properties;
 
@@ -31,7 +34,7 @@ pub enum Verb {
     /// input.
     Bounds {
         /// Whether end edges have their own end.
-        ends: Ends,
+        ends: LifetimeEnds,
     },
     /// Lifetimes moved by so many ticks. One input.
     Shift {
@@ -50,7 +53,7 @@ pub enum Verb {
         /// Column of durations.
         duration: Option<usize>,
         /// What becomes of end edges.
-        ends: Ends,
+        ends: LifetimeEnds,
         /// How many ticks a new start may lie before the old one; not negative.
         back: i64,
     },
@@ -172,13 +175,4 @@ impl Windows {
     pub fn reported_ticks(&self) -> Option<i64> {
         (self.size <= self.period || self.size % self.period == 0).then_some(self.size)
     }
-}
-
-/// What becomes of end edges when durations are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ends {
-    /// Left out: the duration is known from the start.
-    Dropped,
-    /// Moved to the new end of their event.
-    Kept,
 }

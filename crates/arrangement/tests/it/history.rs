@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use anabranch_arrangement::{
-    Chunk, Keys, Layout, Matches, MergeEffort, NullKeys, Reader, Run, ValueCursor, ValueOrder, arrangement, probe,
-    snapshot,
+    Chunk, Keys, Layout, Matches, MergeEffort, Reader, Run, ValueCursor, ValueOrder, arrangement, probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
 use anabranch_batch::order::Direction;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
@@ -27,7 +27,7 @@ fn batch(rows: impl Iterator<Item = (i64, i64)>, times: Times, diffs: Diffs) -> 
 
 fn one_key(key: i64) -> Keys {
     let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![key]))];
-    Keys::from_columns(&columns, &hash_columns(&columns, 1), NullKeys::Skip).0
+    Keys::from_columns(&columns, &hash_columns(&columns, 1), Nulls::Differ).0
 }
 
 /// Sum of the diffs of a key up to `at`.

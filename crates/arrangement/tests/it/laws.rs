@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{
-    Follower, Keys, Layout, Listener, Matches, MergeEffort, NullKeys, Origin, Reader, Run, ValueCursor, ValueOrder,
-    arrangement, probe, snapshot,
+    Follower, Keys, Layout, Listener, Matches, MergeEffort, Origin, Reader, Run, ValueCursor, ValueOrder, arrangement,
+    probe, snapshot,
 };
 use anabranch_batch::hash::hash_columns;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until};
 use arrow::array::ArrayRef;
 
@@ -167,7 +168,7 @@ fn check_snapshot(layout: &Layout, runs: &[Arc<Run>], at: Time, contents: &BTree
 
 fn check_run_keys(layout: &Layout, runs: &[Arc<Run>]) {
     for run in runs {
-        for nulls in [NullKeys::Match, NullKeys::Skip] {
+        for nulls in [Nulls::Equal, Nulls::Differ] {
             let (keys, of_row) = Keys::from_run(run, &layout.key, nulls);
             check_distinct(&keys);
             for (chunk, of_row) in run.chunks().iter().zip(&of_row) {
@@ -175,7 +176,7 @@ fn check_run_keys(layout: &Layout, runs: &[Arc<Run>]) {
                 for (row, &key) in of_row.iter().enumerate() {
                     let cells = key_of(layout, &read_row(&columns, row));
                     match key {
-                        u32::MAX => assert!(nulls == NullKeys::Skip && cells.contains(&crate::model::Cell::Null)),
+                        u32::MAX => assert!(nulls == Nulls::Differ && cells.contains(&crate::model::Cell::Null)),
                         key => assert_eq!(read_row(keys.columns(), key as usize), cells),
                     }
                 }
@@ -207,7 +208,7 @@ fn check_probe(
 ) {
     let columns = to_columns(&layout.types, rows);
     let columns: Vec<ArrayRef> = layout.key.iter().map(|&column| columns[column].clone()).collect();
-    let (keys, of_row) = Keys::from_columns(&columns, &hash_columns(&columns, rows.len()), NullKeys::Match);
+    let (keys, of_row) = Keys::from_columns(&columns, &hash_columns(&columns, rows.len()), Nulls::Equal);
     check_distinct(&keys);
     for (row, &key) in rows.iter().zip(&of_row) {
         assert_eq!(read_row(keys.columns(), key as usize), key_of(layout, row));

@@ -17,6 +17,15 @@ pub use compare::{Comparator, interval_length};
 pub use prefix::{prefix_of_whole, prefixes};
 pub use sort::{Zoom, sort_by_hash, sort_by_time, sort_rows_by_hash, sort_zoomed};
 
+/// How NULL keys compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nulls {
+    /// NULL matches nothing, as in a join: such keys are left out.
+    Differ,
+    /// NULL matches NULL, as in a grouping.
+    Equal,
+}
+
 /// How one column orders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Direction {

@@ -20,7 +20,8 @@ mod term;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_plan::ir::{Binding, Recursive, RoundLimit};
+use anabranch_plan::RoundLimit;
+use anabranch_plan::ir::{Binding, Recursive};
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::{Expr, cast};

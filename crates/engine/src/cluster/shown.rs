@@ -8,8 +8,9 @@
 
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Layout, Matches, NullKeys, Reader, Run, Snapshot, probe, snapshot};
+use anabranch_arrangement::{Keys, Layout, Matches, Reader, Run, Snapshot, probe, snapshot};
 use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, Time, Times, hash};
 use arrow::array::{ArrayRef, AsArray};
 
@@ -75,7 +76,7 @@ impl Shown {
     pub fn rows_of_keys(&self, key_columns: &[ArrayRef], at: Time) -> Option<Batch> {
         let n_keys = key_columns.first().map_or(1, |column| column.len());
         let hashes = hash::hash_columns(key_columns, n_keys);
-        let (keys, _) = Keys::from_columns(key_columns, &hashes, NullKeys::Match);
+        let (keys, _) = Keys::from_columns(key_columns, &hashes, Nulls::Equal);
         let ShownRuns { layout, runs } = &self.rows;
         let mut matches = Matches::default();
         let mut from = 0;

@@ -69,7 +69,7 @@ impl FrameAggregate {
             let arguments = self.argument.iter().chain(&self.further).map(explain::expression).collect::<Vec<_>>();
             let argument = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
             let distinct = if self.distinct { "distinct " } else { "" };
-            format!("{}({distinct}{argument})", explain::aggregate_name(&self.function))
+            format!("{}({distinct}{argument})", self.function.name())
         })
     }
 

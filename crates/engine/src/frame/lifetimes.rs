@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use anabranch_plan::temporal::{Ends, Verb};
+use anabranch_plan::temporal::{LifetimeEnds, Verb};
 use arrow::datatypes::DataType;
 use datafusion_expr::{Expr, cast};
 
@@ -68,7 +68,7 @@ fn lifetime(state: &FrameState, start: Option<Expr>, duration: Option<Expr>) -> 
     }
     let exprs: Vec<&Expr> = start.iter().chain(&duration).collect();
     let reads_end = exprs.iter().any(|expr| reads(expr, END));
-    let ends = if reads_end || duration.is_none() { Ends::Kept } else { Ends::Dropped };
+    let ends = if reads_end || duration.is_none() { LifetimeEnds::Kept } else { LifetimeEnds::Dropped };
     let input = input_with_ends(state, exprs.iter().copied(), ends)?;
     let n_columns = state.schema().fields().len();
 

@@ -416,14 +416,13 @@ fn register_exprs(
 
 /// The automaton, if the pattern makes sense.
 fn check(numbered: &pattern::Pattern) -> Result<anabranch_operators::temporal::detect::Automaton, Error> {
-    let operator = crate::render::detect::pattern(numbered);
-    let occurrences = operator.n_occurrences();
+    let occurrences = numbered.n_occurrences();
     if occurrences > OCCURRENCES_MAX {
         return Err(Error::invalid(format!(
             "the pattern has {occurrences} parts when its repetitions are written out; at most {OCCURRENCES_MAX} are possible"
         )));
     }
-    let automaton = anabranch_operators::temporal::detect::Automaton::new(&operator);
+    let automaton = anabranch_operators::temporal::detect::Automaton::new(numbered);
     if automaton.first.is_empty() {
         return Err(Error::invalid("the pattern matches nothing").with_hint("Give it at least one event."));
     }

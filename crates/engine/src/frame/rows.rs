@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::temporal::{Ends, Verb};
+use anabranch_plan::temporal::{LifetimeEnds, Verb};
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, DFSchemaRef};
@@ -140,14 +140,14 @@ fn with_columns(state: &FrameState, exprs: &[Expr]) -> Result<Arc<Plan>, Error> 
 
 /// The query's plan, with the bounds of lifetimes as columns if an expression reads them.
 pub(super) fn input_for<'a>(state: &FrameState, exprs: impl IntoIterator<Item = &'a Expr>) -> Result<Arc<Plan>, Error> {
-    input_with_ends(state, exprs, Ends::Dropped)
+    input_with_ends(state, exprs, LifetimeEnds::Dropped)
 }
 
 /// As [`input_for`]; end edges have their own ends, or those of their start edges.
 pub(super) fn input_with_ends<'a>(
     state: &FrameState,
     exprs: impl IntoIterator<Item = &'a Expr>,
-    ends: Ends,
+    ends: LifetimeEnds,
 ) -> Result<Arc<Plan>, Error> {
     let exprs: Vec<&Expr> = exprs.into_iter().collect();
     if reads_window_bounds(exprs.iter().copied()) {
@@ -161,10 +161,10 @@ pub(super) fn input_with_ends<'a>(
 
 /// A plan with the bounds of lifetimes as last columns.
 pub(super) fn with_bounds(plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
-    bounds(plan, Ends::Dropped)
+    bounds(plan, LifetimeEnds::Dropped)
 }
 
-fn bounds(plan: &Arc<Plan>, ends: Ends) -> Result<Arc<Plan>, Error> {
+fn bounds(plan: &Arc<Plan>, ends: LifetimeEnds) -> Result<Arc<Plan>, Error> {
     let mut columns = columns_of(&plan.schema);
     columns.extend([expression::START, expression::END].map(|name| (name.to_owned(), DataType::Int64)));
     Ok(temporal(Verb::Bounds { ends }, vec![plan.clone()], schema_of(&columns)?))

@@ -3,7 +3,7 @@
 use anabranch_batch::{Time, types};
 use anabranch_operators::expression::ExpressionRef;
 use anabranch_operators::temporal::detect as operator;
-use anabranch_plan::pattern::{Detect, Overlap, Pattern, Simultaneous, Takes};
+use anabranch_plan::pattern::Detect;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 
@@ -29,12 +29,7 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
         };
         let register = element.registers.as_ref().map(compiled).transpose()?;
         Ok(operator::Element {
-            takes: match element.takes {
-                Takes::Event => operator::DetectTakes::Event,
-                Takes::Some => operator::DetectTakes::Some,
-                Takes::All => operator::DetectTakes::All,
-                Takes::None => operator::DetectTakes::None,
-            },
+            takes: element.takes,
             // (Conditions that do not read the register are evaluated over events alone.)
             condition: condition.map(|condition| match reads_register {
                 true => condition.into_ref(),
@@ -49,31 +44,14 @@ pub(super) fn compile(detect: &Detect, input: &DFSchema) -> Result<operator::Det
         types::narrowed(&value).map_err(|error| Error::invalid(error.detail()))
     });
     Ok(operator::DetectSpec {
-        automaton: operator::Automaton::new(&pattern(&detect.pattern)),
+        automaton: operator::Automaton::new(&detect.pattern),
         elements: detect.elements.iter().map(element).collect::<Result<_, Error>>()?,
         group: detect.group.clone(),
         input_types: types_of(input),
         register: initial.collect::<Result<_, _>>()?,
         duration: detect.duration as Time,
-        overlap: match detect.overlap {
-            Overlap::Allowed => operator::Overlap::Allowed,
-            Overlap::Forbidden => operator::Overlap::Forbidden,
-        },
-        simultaneous: match detect.simultaneous {
-            Simultaneous::Instant => operator::Simultaneous::Instant,
-            Simultaneous::Arrival => operator::Simultaneous::Arrival,
-        },
+        overlap: detect.overlap,
+        simultaneous: detect.simultaneous,
         instances_max: INSTANCES_MAX,
     })
-}
-
-/// The expression that automata are made of.
-pub(crate) fn pattern(pattern: &Pattern) -> operator::DetectPattern {
-    let all = |parts: &[Pattern]| parts.iter().map(self::pattern).collect();
-    match pattern {
-        Pattern::Element(element) => operator::DetectPattern::Element(*element),
-        Pattern::Sequence(parts) => operator::DetectPattern::Sequence(all(parts)),
-        Pattern::Alternatives(parts) => operator::DetectPattern::Alternatives(all(parts)),
-        Pattern::Repeat(part, min, max) => operator::DetectPattern::Repeat(Box::new(self::pattern(part)), *min, *max),
-    }
 }

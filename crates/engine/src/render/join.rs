@@ -11,7 +11,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_arrangement::NullKeys;
 use anabranch_batch::Columns;
 use anabranch_operators::expression::{Column, Expression, ExpressionRef};
 use anabranch_operators::relational::semi_join::{Keep, Residual};
@@ -36,7 +35,7 @@ struct JoinParts<'p> {
     right: &'p Arc<Plan>,
     left_key: Vec<usize>,
     right_key: Vec<usize>,
-    nulls: NullKeys,
+    nulls: Nulls,
     residual: Option<Compiled>,
     filter: Vec<Compiled>,
     project: Vec<Compiled>,
@@ -113,17 +112,13 @@ impl Preparer<'_> {
             Some(residual) => Some(Compiled::new(residual, &Plan::join_schema(left, right))?),
             None => None,
         };
-        let nulls = match nulls {
-            Nulls::Differ => NullKeys::Skip,
-            Nulls::Equal => NullKeys::Match,
-        };
         let order = self.key_order(left, left_key, right, right_key);
         let parts = JoinParts {
             left,
             right,
             left_key: order.iter().map(|place| left_key[*place]).collect(),
             right_key: order.iter().map(|place| right_key[*place]).collect(),
-            nulls,
+            nulls: *nulls,
             residual,
             filter,
             project,
@@ -290,7 +285,7 @@ impl Preparer<'_> {
         let join = JoinStep {
             left_key: vec![],
             right_key: vec![],
-            nulls: NullKeys::Match,
+            nulls: Nulls::Equal,
             gather_left: (0..n).collect(),
             gather_right: vec![0, 1],
             stage: Stage { filter, kept: None, project: Some(parts.project.iter().map(rebind).collect()) },

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort};
 use anabranch_flow::tactic::Timed;
-use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function};
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
-use anabranch_operators::ordered::top_k::TopK;
+use anabranch_operators::ordered::top_k::TopKTactic;
 use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LeastSpec, LoopNode, LoopSpec, NodeId, TacticMaker};
 use anabranch_operators::relational::semi_join::TimedSemiJoin;
 use anabranch_operators::relational::set_operation::{Operation, SetOperation};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::datatypes::DataType;
 
 use super::physical::{Body, JoinStep, SemiJoinStep, Step, StepId};
@@ -128,12 +129,12 @@ impl Nodes {
             }
             Step::TopK { input, top, .. } => {
                 let spec = anabranch_operators::ordered::top_k::TopKSpec { effort, ..top.clone() };
-                let input = self.arrange(self.of(*input), &spec.group, &spec.input_types);
-                self.reduce(vec![input], false, move |_| Box::new(TopK::new(spec.clone())))
+                let input = self.arrange(self.of(*input), &spec.top.group, &spec.input_types);
+                self.reduce(vec![input], false, move |_| Box::new(TopKTactic::new(spec.clone())))
             }
             Step::Window { input, window, .. } => {
                 let spec = WindowSpec { effort, ..window.as_ref().clone() };
-                let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
+                let input = self.arrange(self.of(*input), &spec.window.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(WindowTactic::new(spec.clone())))
             }
             Step::Recognize { input, recognize } => {
@@ -143,8 +144,8 @@ impl Nodes {
             }
             Step::Asof { left, right, asof, .. } => {
                 let spec = AsofSpec { effort, ..asof.clone() };
-                let left = self.arrange(self.of(*left), &spec.left_key, &spec.left_types);
-                let right = self.arrange(self.of(*right), &spec.right_key, &spec.right_types);
+                let left = self.arrange(self.of(*left), &spec.join.left_key, &spec.left_types);
+                let right = self.arrange(self.of(*right), &spec.join.right_key, &spec.right_types);
                 self.reduce(vec![left, right], false, move |_| Box::new(Asof::new(spec.clone())))
             }
             Step::Recursive { inputs, types, body, .. } => {
@@ -185,13 +186,20 @@ impl Nodes {
 /// An aggregate that is the least or the greatest number of each key, and nothing else.
 fn least_of(aggregate: &AggregateSpec) -> Option<LeastSpec> {
     let AggregateSpec { keys, calls, input_types, .. } = aggregate;
-    let [Call { function: function @ (Function::Min | Function::Max), argument, filter: None, output_type, .. }] =
-        calls.as_slice()
+    let [
+        AggregateCall {
+            function: function @ (AggregateFunction::Min | AggregateFunction::Max),
+            argument,
+            filter: None,
+            output_type,
+            ..
+        },
+    ] = calls.as_slice()
     else {
         return None;
     };
     let value = argument.filter(|value| !keys.is_empty() && input_types[*value] == *output_type)?;
-    let is_greatest = *function == Function::Max;
+    let is_greatest = *function == AggregateFunction::Max;
     LeastSpec::takes(output_type).then(|| LeastSpec {
         key: keys.clone(),
         value,

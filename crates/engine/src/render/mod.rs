@@ -45,7 +45,7 @@ use anabranch_flow::{Scope, Stream};
 use anabranch_operators::aggregate::Aggregate;
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
-use anabranch_operators::ordered::top_k::TopK;
+use anabranch_operators::ordered::top_k::TopKTactic;
 use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LoopBegin, recursive};
 use anabranch_operators::relational::join::{JoinSpec, join};
@@ -242,7 +242,7 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::Asof { left, right, asof, limits } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };
                 let (left, right) = (self.chain(*left), self.chain(*right));
-                let inputs = vec![(left, spec.left_key.clone()), (right, spec.right_key.clone())];
+                let inputs = vec![(left, spec.join.left_key.clone()), (right, spec.join.right_key.clone())];
                 timed(inputs, "Asof", as_of, self.limited(Box::new(Asof::new(spec)), limits))
             }
             Step::Aggregate { input, aggregate, limits } => {
@@ -270,8 +270,8 @@ impl<'s> Renderer<'s, '_, '_> {
             Step::TopK { input, top, limits } => {
                 let mut spec = top.clone();
                 spec.effort = self.options.effort;
-                let group = spec.group.clone();
-                let tactic = self.limited(Box::new(TopK::new(spec)), limits);
+                let group = spec.top.group.clone();
+                let tactic = self.limited(Box::new(TopKTactic::new(spec)), limits);
                 self.chain(*input).then_timed("TopK", group.clone(), tactic, Some(group))
             }
             Step::Recognize { input, recognize } => {
@@ -281,7 +281,7 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Window { input, window, limits } => {
                 let spec = WindowSpec { effort: self.options.effort, ..window.as_ref().clone() };
-                let partition = spec.partition.clone();
+                let partition = spec.window.partition.clone();
                 let tactic = self.limited(Box::new(WindowTactic::new(spec)), limits);
                 timed(vec![(self.chain(*input), partition)], "Window", as_of, tactic)
             }

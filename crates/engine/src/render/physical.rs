@@ -7,20 +7,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_arrangement::NullKeys;
 use anabranch_batch::Batch;
+use anabranch_batch::order::Nulls;
 use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::ordered::asof::AsofSpec;
 use anabranch_operators::ordered::match_recognize::RecognizeSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::ordered::window::WindowSpec;
-use anabranch_operators::recursive::Limit;
 use anabranch_operators::relational::semi_join::{Keep, Residual};
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::relational::threshold::Comparison;
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_operators::stateless::unnest::Unnest;
 use anabranch_plan::Plan;
+use anabranch_spec::limits::RoundLimit;
 use arrow::datatypes::DataType;
 
 use super::temporal_step::TemporalStep;
@@ -245,7 +245,7 @@ pub struct Body {
     pub bindings: Vec<StepId>,
     /// The step whose rows leave the loop.
     pub result: StepId,
-    pub limit: Limit,
+    pub limit: RoundLimit,
 }
 
 /// As [`anabranch_operators::relational::join::JoinSpec`], without the time.
@@ -253,7 +253,7 @@ pub struct Body {
 pub struct JoinStep {
     pub left_key: Vec<usize>,
     pub right_key: Vec<usize>,
-    pub nulls: NullKeys,
+    pub nulls: Nulls,
     pub gather_left: Vec<usize>,
     pub gather_right: Vec<usize>,
     pub stage: Stage,
@@ -264,7 +264,7 @@ pub struct JoinStep {
 pub struct SemiJoinStep {
     pub left_key: Vec<usize>,
     pub right_key: Vec<usize>,
-    pub nulls: NullKeys,
+    pub nulls: Nulls,
     pub keep: Keep,
     pub residual: Option<Residual>,
     pub gather: Vec<usize>,

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_operators::recursive::Limit;
+use anabranch_operators::recursive::ROUNDS_MAX;
 use anabranch_plan::variables::{lifted, result_outside};
 use anabranch_plan::{Binding, Plan, Recursive, RoundLimit};
 use arrow::datatypes::DataType;
@@ -43,7 +43,7 @@ impl Preparer<'_> {
         let prepared = self.body(recursive);
         let frame = self.frames.pop().expect("it was just pushed");
         let (bindings, result) = prepared?;
-        let body = Body { steps: frame.steps, bindings, result, limit: limit_of(recursive.limit)? };
+        let body = Body { steps: frame.steps, bindings, result, limit: checked_limit(recursive.limit)? };
         let (inputs, types) = frame.entries.streams.into_iter().unzip();
         Ok(self.push(Step::Recursive { inputs, types, arranged: frame.entries.arranged, body: Arc::new(body) }))
     }
@@ -123,14 +123,12 @@ impl Preparer<'_> {
     }
 }
 
-fn limit_of(limit: RoundLimit) -> Result<Limit, Error> {
-    let Some(rounds) = limit.rounds_max() else { return Ok(Limit::None) };
-    let round = u32::try_from(rounds).map_err(|_| {
-        let error = Error::invalid(format!("a recursion limit of {rounds} rounds is too large"));
-        error.with_hint(format!("the greatest limit is {}.", u32::MAX))
-    })?;
-    Ok(match limit {
-        RoundLimit::Error(_) => Limit::Error(i64::from(round), RoundLimit::message(rounds)),
-        RoundLimit::None | RoundLimit::Return(_) => Limit::Return(i64::from(round)),
-    })
+fn checked_limit(limit: RoundLimit) -> Result<RoundLimit, Error> {
+    match limit.rounds_max() {
+        Some(rounds) if rounds > ROUNDS_MAX => {
+            Err(Error::invalid(format!("a recursion limit of {rounds} rounds is too large"))
+                .with_hint(format!("the greatest limit is {ROUNDS_MAX}.")))
+        }
+        _ => Ok(limit),
+    }
 }

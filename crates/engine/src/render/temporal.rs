@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_arrangement::{MergeEffort, NullKeys};
+use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, END, Time, types};
 use anabranch_flow::chain::Chain;
 use anabranch_flow::events::{self, Reach};
@@ -18,13 +18,13 @@ use anabranch_operators::temporal::{
     point_at_end, quantize, session, shift, stitch,
 };
 use anabranch_plan::properties::Properties;
-use anabranch_plan::temporal::{Ends, FOREVER, Verb, Windows};
-use anabranch_plan::{Foreign, Node, Nulls, Plan};
+use anabranch_plan::temporal::{FOREVER, Verb, Windows};
+use anabranch_plan::{Foreign, Node, Plan};
 use arrow::datatypes::DataType;
 
 use super::physical::{Step, StepId};
 use super::prepare::Preparer;
-use super::specs::{aggregate_spec, strategy_of, types_of};
+use super::specs::{aggregate_spec, types_of};
 use super::temporal_step::TemporalStep;
 use crate::error::Error;
 
@@ -78,7 +78,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
     Ok(match verb {
         Verb::Events { .. } => unreachable!("inputs are imported"),
         Verb::Custom { .. } => unreachable!("it is compiled with its plan's types"),
-        Verb::Bounds { ends } => TemporalStep::Bounds(ends_of(*ends)),
+        Verb::Bounds { ends } => TemporalStep::Bounds(*ends),
         Verb::Shift { ticks } => TemporalStep::Shift { ticks: *ticks },
         Verb::Duration { ticks } => TemporalStep::Duration { ticks: *ticks },
         Verb::Lifetime { start, duration, ends, back } => {
@@ -86,7 +86,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             TemporalStep::Lifetime(lifetime::Lifetime {
                 start: *start,
                 duration: *duration,
-                ends: ends_of(*ends),
+                ends: *ends,
                 back: *back,
                 n_columns: inputs[0].schema.fields().len() - n_computed,
             })
@@ -131,7 +131,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
         Verb::Asof { left_key, right_key, strategy, exact, tolerance, outer } => TemporalStep::Asof(asof::AsofSpec {
             left_key: left_key.clone(),
             right_key: right_key.clone(),
-            strategy: strategy_of(*strategy),
+            strategy: *strategy,
             exact: *exact,
             tolerance: *tolerance,
             outer: *outer,
@@ -142,10 +142,7 @@ fn compile(verb: &Verb, inputs: &[Arc<Plan>]) -> Result<TemporalStep, Error> {
             left_key: left_key.clone(),
             right_key: right_key.clone(),
             key_types: types_at(&inputs[0], left_key),
-            nulls: match nulls {
-                Nulls::Differ => NullKeys::Skip,
-                Nulls::Equal => NullKeys::Match,
-            },
+            nulls: *nulls,
         },
         Verb::Detect(detect) => TemporalStep::Detect(Box::new(super::detect::compile(detect, &inputs[0].schema)?)),
     })
@@ -324,13 +321,6 @@ impl TemporalStep {
             }
             _ => return None,
         })
-    }
-}
-
-fn ends_of(ends: Ends) -> lifetime::LifetimeEnds {
-    match ends {
-        Ends::Dropped => lifetime::LifetimeEnds::Dropped,
-        Ends::Kept => lifetime::LifetimeEnds::Kept,
     }
 }
 

@@ -1,17 +1,18 @@
 //! Verbs on events, compiled: what a step of a dataflow says of them.
 
-use anabranch_arrangement::NullKeys;
+use anabranch_batch::order::Nulls;
 use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::temporal::custom::CustomOperator;
 use anabranch_operators::temporal::detect::DetectSpec;
 use anabranch_operators::temporal::sliding::SlidingSpec;
 use anabranch_operators::temporal::{asof, hopping, lifetime, quantize};
+use anabranch_spec::lifetime::LifetimeEnds;
 use arrow::datatypes::DataType;
 
 /// A verb on events, compiled.
 #[derive(Clone)]
 pub enum TemporalStep {
-    Bounds(lifetime::LifetimeEnds),
+    Bounds(LifetimeEnds),
     Shift {
         ticks: i64,
     },
@@ -72,7 +73,7 @@ pub enum TemporalStep {
         left_key: Vec<usize>,
         right_key: Vec<usize>,
         key_types: Vec<DataType>,
-        nulls: NullKeys,
+        nulls: Nulls,
     },
     /// A snapshot aggregate of events that last equally long.
     Sliding(SlidingSpec),

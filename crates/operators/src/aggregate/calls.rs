@@ -6,6 +6,7 @@
 
 use anabranch_arrangement::Floor;
 use anabranch_batch::{Batch, Diffs, Time, gather};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -13,6 +14,7 @@ use arrow::datatypes::DataType;
 use super::bits::{BitVerb, Bits};
 use super::boolean::Boolean;
 use super::count::{Count, count_rows};
+use super::custom::CustomAggregate;
 use super::custom_call::CustomCall;
 use super::distinct::Distinct;
 use super::extreme::{ExtremeState, KeptExtreme, Seen, extreme};
@@ -20,7 +22,7 @@ use super::float::FloatTotal;
 use super::number_sum::NumberSum;
 use super::ordered::Ordered;
 use super::output::GroupOutcome;
-use super::spec::{AggregateSpec, Call, Function, Unsupported};
+use super::spec::{AggregateSpec, Unsupported};
 use super::state::{Input, KnownState, Linear, State};
 use super::sum::{ExactSum, SumVerb};
 use super::turn::AggregateTurn;
@@ -52,7 +54,7 @@ enum CallKind {
 pub(crate) fn columns(spec: &AggregateSpec) -> Vec<usize> {
     let mut columns = spec.keys.clone();
     for call in &spec.calls {
-        let order = call.order.iter().map(|&(column, _)| column);
+        let order = call.order.iter().map(|key| key.column);
         for column in call.arguments().chain(call.filter).chain(order) {
             if !columns.contains(&column) {
                 columns.push(column);
@@ -66,7 +68,7 @@ pub(crate) fn columns(spec: &AggregateSpec) -> Vec<usize> {
 pub(crate) fn states(spec: &AggregateSpec) -> Result<Vec<CallState>, Unsupported> {
     let columns = columns(spec);
     let types: Vec<DataType> = columns.iter().map(|&column| spec.input_types[column].clone()).collect();
-    let state = |call: &Call| CallState::new(call, &columns, &types, spec.keys.len(), spec);
+    let state = |call: &AggregateCall| CallState::new(call, &columns, &types, spec.keys.len(), spec);
     spec.calls.iter().map(state).collect()
 }
 
@@ -84,7 +86,7 @@ impl CallState {
     /// The state of `call`, whose columns are those of the input; `columns` are the used ones, of
     /// these types.
     fn new(
-        call: &Call,
+        call: &AggregateCall,
         columns: &[usize],
         types: &[DataType],
         n_keys: usize,
@@ -95,12 +97,13 @@ impl CallState {
         let position =
             |column: usize| columns.iter().position(|&used| used == column).expect("columns of calls are used");
         let argument = call.argument.map(position);
-        let order: Vec<usize> = call.order.iter().map(|&(column, _)| position(column)).collect();
-        if let Function::Custom(function, _) = &call.function {
+        let order: Vec<usize> = call.order.iter().map(|key| position(key.column)).collect();
+        if let AggregateFunction::Custom(function, _) = &call.function {
             if call.distinct {
                 return Err(Unsupported::DistinctCustom { function: call.function.to_string() });
             }
             let arguments = call.arguments().map(position).collect();
+            let function = CustomAggregate::of(function);
             let custom = CustomCall::new(function, arguments, types, n_keys, &call.output_type, effort);
             return Ok(CallState {
                 argument,
@@ -113,14 +116,14 @@ impl CallState {
                 kind: CallKind::Custom(Box::new(custom)),
             });
         }
-        if argument.is_none() && call.function != Function::Count {
+        if argument.is_none() && call.function != AggregateFunction::Count {
             return Err(Unsupported::types(&call.function, None, &call.output_type));
         }
         let keys = || types[..n_keys].iter().cloned();
         let (kind, argument_type) = match argument {
             Some(argument) if call.function.is_ordered() => {
                 let values = std::iter::once(argument).chain(order.iter().copied()).map(|column| types[column].clone());
-                let is_extreme = matches!(call.function, Function::Min | Function::Max);
+                let is_extreme = matches!(call.function, AggregateFunction::Min | AggregateFunction::Max);
                 let kept = || keys().chain([types[argument].clone()]).collect();
                 let extreme = is_extreme.then(|| extreme(&call.function, kept(), &call.output_type, keep)).flatten();
                 let kind = match extreme {
@@ -400,20 +403,23 @@ fn step_linear(kind: &mut CallKind, input: &Input, turn: &AggregateTurn, outcome
 }
 
 /// The state of a linear call, and the type it takes its argument as, if not its own.
-fn linear(call: &Call, argument: Option<&DataType>) -> Result<(Box<dyn State>, Option<DataType>), Unsupported> {
+fn linear(
+    call: &AggregateCall,
+    argument: Option<&DataType>,
+) -> Result<(Box<dyn State>, Option<DataType>), Unsupported> {
     let unsupported = || Unsupported::types(&call.function, argument, &call.output_type);
     let output = &call.output_type;
     let state: (Box<dyn State>, Option<DataType>) = match (&call.function, argument) {
-        (Function::Count, _) if matches!(output, DataType::Int64 | DataType::UInt64) => {
+        (AggregateFunction::Count, _) if matches!(output, DataType::Int64 | DataType::UInt64) => {
             (Box::new(Linear::new(Count { output_type: output.clone() })), None)
         }
-        (Function::Sum, Some(argument)) => sum(SumVerb::Sum, argument, output).ok_or_else(unsupported)?,
-        (Function::Avg, Some(argument)) => sum(SumVerb::Avg, argument, output).ok_or_else(unsupported)?,
-        (Function::BoolAnd, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::And)), None),
-        (Function::BoolOr, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::Or)), None),
-        (Function::BitAnd, Some(argument)) => bits(BitVerb::And, argument, output).ok_or_else(unsupported)?,
-        (Function::BitOr, Some(argument)) => bits(BitVerb::Or, argument, output).ok_or_else(unsupported)?,
-        (Function::BitXor, Some(argument)) => bits(BitVerb::Xor, argument, output).ok_or_else(unsupported)?,
+        (AggregateFunction::Sum, Some(argument)) => sum(SumVerb::Sum, argument, output).ok_or_else(unsupported)?,
+        (AggregateFunction::Avg, Some(argument)) => sum(SumVerb::Avg, argument, output).ok_or_else(unsupported)?,
+        (AggregateFunction::BoolAnd, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::And)), None),
+        (AggregateFunction::BoolOr, Some(DataType::Boolean)) => (Box::new(Linear::new(Boolean::Or)), None),
+        (AggregateFunction::BitAnd, Some(argument)) => bits(BitVerb::And, argument, output).ok_or_else(unsupported)?,
+        (AggregateFunction::BitOr, Some(argument)) => bits(BitVerb::Or, argument, output).ok_or_else(unsupported)?,
+        (AggregateFunction::BitXor, Some(argument)) => bits(BitVerb::Xor, argument, output).ok_or_else(unsupported)?,
         (function, Some(argument)) if *output == DataType::Float64 => {
             variance(function, argument).ok_or_else(unsupported)?
         }
@@ -469,12 +475,12 @@ fn bits(verb: BitVerb, argument: &DataType, output_type: &DataType) -> LinearSta
     fits.then(|| -> (Box<dyn State>, _) { (Box::new(Linear::new(Bits { verb, data_type })), None) })
 }
 
-fn variance(function: &Function, argument: &DataType) -> LinearState {
+fn variance(function: &AggregateFunction, argument: &DataType) -> LinearState {
     let (divisor, report) = match function {
-        Function::VarianceSample => (Divisor::Sample, VarianceReport::Variance),
-        Function::VariancePopulation => (Divisor::Population, VarianceReport::Variance),
-        Function::StddevSample => (Divisor::Sample, VarianceReport::Deviation),
-        Function::StddevPopulation => (Divisor::Population, VarianceReport::Deviation),
+        AggregateFunction::VarianceSample => (Divisor::Sample, VarianceReport::Variance),
+        AggregateFunction::VariancePopulation => (Divisor::Population, VarianceReport::Variance),
+        AggregateFunction::StddevSample => (Divisor::Sample, VarianceReport::Deviation),
+        AggregateFunction::StddevPopulation => (Divisor::Population, VarianceReport::Deviation),
         _ => return None,
     };
     let argument_type = match argument {

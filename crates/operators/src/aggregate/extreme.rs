@@ -16,15 +16,16 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Time, gather};
+use anabranch_spec::aggregate::AggregateFunction;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Decimal64Type, Decimal128Type, Int64Type, UInt64Type};
 
 use super::output::{GroupOutcome, Pairs};
-use super::spec::Function;
 use super::state::Input;
 use crate::aggregate::segments::Segments;
 use crate::ordered::trace::{OrderedTrace, Place};
@@ -77,7 +78,7 @@ pub(crate) enum KeptExtreme {
 /// The state of `min` or `max` for rows of these types: key columns, then the argument. `None`
 /// where values are not fixed-width numbers that compare as integers do.
 pub(crate) fn extreme(
-    function: &Function,
+    function: &AggregateFunction,
     types: Vec<DataType>,
     output_type: &DataType,
     keep: KeptExtreme,
@@ -95,7 +96,7 @@ pub(crate) fn extreme(
             | DataType::Timestamp(..)
             | DataType::Duration(_)
     );
-    let is_max = *function == Function::Max;
+    let is_max = *function == AggregateFunction::Max;
     match argument {
         DataType::UInt64 => Some(make::<UInt64Type>(is_max, DataType::UInt64, types, keep)),
         DataType::Decimal64(..) => Some(make::<Decimal64Type>(is_max, argument, types, keep)),
@@ -319,7 +320,7 @@ impl<T: ArrowPrimitiveType> Extreme<T> {
         trace.settle();
         let first_rows: Vec<u32> = steps.asked.iter().map(|range| segments.first_row[range.start]).collect();
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
-        let (keys, key_of_range) = Keys::from_columns(&gather::take(keys, &first_rows), &hashes, NullKeys::Match);
+        let (keys, key_of_range) = Keys::from_columns(&gather::take(keys, &first_rows), &hashes, Nulls::Equal);
         // In order of keys, so that the walk goes forward.
         let mut order: Vec<usize> = (0..steps.asked.len()).collect();
         order.sort_unstable_by_key(|&range| key_of_range[range]);

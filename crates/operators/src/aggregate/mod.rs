@@ -62,12 +62,13 @@ mod variance;
 
 pub use float_sum::FloatSum;
 pub use percentiles::ranked_type;
-pub use spec::{AggregateSpec, Call, Function, Unsupported};
+pub use spec::{AggregateSpec, Unsupported};
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use anabranch_arrangement::{Floor, Keys, MergeEffort, NullKeys};
+use anabranch_arrangement::{Floor, Keys, MergeEffort};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
@@ -274,12 +275,12 @@ impl Aggregate {
     fn touched_keys(&self, batch: &Batch, hashes: &[u64], segments: &Segments) -> (Keys, Vec<u32>) {
         if self.n_keys == 0 {
             let groups = segments.by_slot().count();
-            return Keys::from_columns(&[], &hash::hash_columns(&[], groups), NullKeys::Match);
+            return Keys::from_columns(&[], &hash::hash_columns(&[], groups), Nulls::Equal);
         }
         let first_rows: Vec<u32> = segments.by_slot().map(|range| segments.first_row[range.start]).collect();
         let columns = gather::take(&batch.columns()[..self.n_keys], &first_rows);
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
-        Keys::from_columns(&columns, &hashes, NullKeys::Match)
+        Keys::from_columns(&columns, &hashes, Nulls::Equal)
     }
 
     /// Merges complete rows, and puts out what changes.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather, types};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, ListArray, NullBufferBuilder, PrimitiveArray, StringViewBuilder,
     new_null_array,
@@ -28,7 +29,7 @@ use arrow::datatypes::{
 
 use super::output::GroupOutcome;
 use super::percentiles;
-use super::spec::{Call, Function, Unsupported};
+use super::spec::Unsupported;
 use crate::aggregate::segments::Segments;
 use crate::ordered::trace::{OrderedTrace, Place, TraceWalk};
 
@@ -36,7 +37,7 @@ const ASCENDING: Direction = Direction { descending: false, nulls_first: false }
 
 /// The state of an ordered call.
 pub(crate) struct Ordered {
-    function: Function,
+    function: AggregateFunction,
     distinct: bool,
     output_type: DataType,
     /// Type of the argument.
@@ -50,7 +51,7 @@ impl Ordered {
     /// State of `call` for rows of these types: key columns, the argument, the columns of
     /// `call.order`.
     pub(crate) fn new(
-        call: &Call,
+        call: &AggregateCall,
         types: Vec<DataType>,
         n_keys: usize,
         effort: MergeEffort,
@@ -58,7 +59,7 @@ impl Ordered {
         let input_type = types[n_keys].clone();
         check_types(&call.function, &input_type, &call.output_type)?;
         let distinct = call.distinct && !call.function.ignores_duplicates();
-        if distinct && call.order.iter().any(|&(column, _)| Some(column) != call.argument) {
+        if distinct && call.order.iter().any(|key| Some(key.column) != call.argument) {
             return Err(Unsupported::DistinctOrder { function: call.function.to_string() });
         }
         let values = ValueOrder::Sorted(value_order(call, n_keys));
@@ -87,7 +88,7 @@ impl Ordered {
         let queries = Queries::new(segments, key_of_group);
         let mut walk = self.trace.walk();
         let results = match &self.function {
-            Function::StringAgg(separator) => {
+            AggregateFunction::StringAgg(separator) => {
                 let lists = self.lists(&mut walk, keys, &queries);
                 let (texts, too_long) = strings(&lists, &self.arguments(&walk), separator, TEXT_BYTES_MAX);
                 for (entry, of) in queries.of_pairs.iter().enumerate() {
@@ -98,27 +99,27 @@ impl Ordered {
                 }
                 texts
             }
-            Function::ArrayAgg => {
+            AggregateFunction::ArrayAgg => {
                 arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
             }
-            Function::PercentileCont(part) => {
+            AggregateFunction::PercentileCont(part) => {
                 let lists = self.lists(&mut walk, keys, &queries);
-                percentiles::continuous(&lists, &self.arguments(&walk), *part)
+                percentiles::continuous(&lists, &self.arguments(&walk), part.get())
             }
-            Function::PercentileDisc(part) => {
+            AggregateFunction::PercentileDisc(part) => {
                 let lists = self.lists(&mut walk, keys, &queries);
-                picked(&percentiles::discrete(&lists, *part), &self.arguments(&walk))
+                picked(&percentiles::discrete(&lists, part.get()), &self.arguments(&walk))
             }
-            Function::Mode => {
+            AggregateFunction::Mode => {
                 let lists = self.lists(&mut walk, keys, &queries);
                 let arguments = self.arguments(&walk);
                 picked(&percentiles::most_frequent(&lists, &arguments), &arguments)
             }
-            Function::TopK(k) => {
+            AggregateFunction::TopK(k) => {
                 let lists = self.lists(&mut walk, keys, &queries);
                 percentiles::ranked(&lists, &self.arguments(&walk), *k, &self.output_type)
             }
-            Function::Median => {
+            AggregateFunction::Median => {
                 medians(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
             }
             _ => picked(&self.firsts(&mut walk, keys, &queries), &self.arguments(&walk)),
@@ -215,43 +216,45 @@ impl Queries {
 }
 
 /// How values are sorted, so that what is wanted comes first.
-fn value_order(call: &Call, argument: usize) -> Vec<(usize, Direction)> {
+fn value_order(call: &AggregateCall, argument: usize) -> Vec<(usize, Direction)> {
     let opposite =
         |direction: Direction| Direction { descending: !direction.descending, nulls_first: !direction.nulls_first };
-    let asked = (argument + 1..).zip(&call.order).map(|(column, &(original, direction))| {
+    let asked = (argument + 1..).zip(&call.order).map(|(column, key)| {
         // Ordering by the argument itself is ordering by its one column.
-        (if Some(original) == call.argument { argument } else { column }, direction)
+        (if Some(key.column) == call.argument { argument } else { column }, key.direction())
     });
     let with_argument = asked.chain([(argument, ASCENDING)]);
     match call.function {
-        Function::Max | Function::TopK(_) => vec![(argument, opposite(ASCENDING))],
-        Function::Min
-        | Function::Median
-        | Function::PercentileCont(_)
-        | Function::PercentileDisc(_)
-        | Function::Mode => {
+        AggregateFunction::Max | AggregateFunction::TopK(_) => vec![(argument, opposite(ASCENDING))],
+        AggregateFunction::Min
+        | AggregateFunction::Median
+        | AggregateFunction::PercentileCont(_)
+        | AggregateFunction::PercentileDisc(_)
+        | AggregateFunction::Mode => {
             vec![(argument, ASCENDING)]
         }
-        Function::LastValue => with_argument.map(|(column, direction)| (column, opposite(direction))).collect(),
+        AggregateFunction::LastValue => {
+            with_argument.map(|(column, direction)| (column, opposite(direction))).collect()
+        }
         _ => with_argument.collect(),
     }
 }
 
-fn check_types(function: &Function, input: &DataType, output: &DataType) -> Result<(), Unsupported> {
+fn check_types(function: &AggregateFunction, input: &DataType, output: &DataType) -> Result<(), Unsupported> {
     let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     use DataType::{Decimal64, Decimal128, Decimal256};
     let is_decimal = |data_type: &DataType| matches!(data_type, Decimal64(..) | Decimal128(..) | Decimal256(..));
     let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating() || is_decimal(data_type);
     let is_same = input == output || (is_text(input) && is_text(output));
     let fits = match function {
-        Function::StringAgg(_) => is_text(input) && is_text(output),
-        Function::ArrayAgg => match output {
+        AggregateFunction::StringAgg(_) => is_text(input) && is_text(output),
+        AggregateFunction::ArrayAgg => match output {
             DataType::List(field) | DataType::LargeList(field) => *field.data_type() == types::widened_type(input),
             _ => false,
         },
-        Function::Median => is_number(input) && is_number(output),
-        Function::PercentileCont(_) => is_number(input) && *output == DataType::Float64,
-        Function::TopK(_) => *output == percentiles::ranked_type(input),
+        AggregateFunction::Median => is_number(input) && is_number(output),
+        AggregateFunction::PercentileCont(_) => is_number(input) && *output == DataType::Float64,
+        AggregateFunction::TopK(_) => *output == percentiles::ranked_type(input),
         _ => is_same,
     };
     if fits { Ok(()) } else { Err(Unsupported::types(function, Some(input), output)) }

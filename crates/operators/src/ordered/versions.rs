@@ -7,8 +7,9 @@
 
 use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Keys, NullKeys};
+use anabranch_arrangement::Keys;
 use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather};
 use arrow::array::ArrayRef;
 
@@ -37,7 +38,7 @@ pub(super) fn absorb(
     let batch = batch.with_key(key);
     let hashes = &batch.key().expect("the batch is keyed").hashes;
     let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
-    let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
+    let (keys, of_row) = Keys::from_columns(&columns, hashes, Nulls::Equal);
     let times = touched_times(&of_row, batch.times());
     trace.absorb(batch, upto);
     versions(trace, &keys, &times, read)

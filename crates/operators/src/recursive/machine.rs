@@ -20,7 +20,9 @@ use super::moment::Moment;
 use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
 use super::reduce::{Reduce, ReduceInput};
-use super::spec::{Limit, LoopNode, LoopSpec, NodeId, Ranks};
+use anabranch_spec::limits::RoundLimit;
+
+use super::spec::{LoopNode, LoopSpec, NodeId, Ranks};
 use super::stages::Stages;
 use super::trace::{Entering, RoundTrace};
 use crate::relational::join::{JoinSpec, RunPairs};
@@ -364,7 +366,7 @@ impl Machine {
                 trace.settle();
             }
         }
-        let is_last = self.spec.limit.round_max() == Some(moment.round);
+        let is_last = self.spec.round_max() == Some(moment.round);
         for (variable, binding) in self.variables.iter_mut().zip(&self.spec.bindings) {
             variable.end_round(&self.now[*binding], moment.round, is_last);
         }
@@ -393,7 +395,7 @@ impl Machine {
         let variables = self.variables.iter().filter_map(|variable| variable.next.first());
         let variables = variables.map(|batch| batch.times().min());
         let round = waiting.chain(states).chain(variables).min()?;
-        self.spec.limit.round_max().is_none_or(|last| round <= last).then_some(round)
+        self.spec.round_max().is_none_or(|last| round <= last).then_some(round)
     }
 
     /// The epoch is over: puts out what it has changed.
@@ -417,9 +419,10 @@ impl Machine {
 
     /// Puts out the error of the limit when it comes or goes.
     fn tell_limit(&mut self, epoch: Time, out: &mut Output) {
-        let Limit::Error(_, message) = &self.spec.limit else { return };
+        let RoundLimit::Error(rounds) = self.spec.limit else { return };
         let is_over = self.variables.iter().any(|variable| variable.overrun.as_ref().is_some_and(Overrun::is_any));
         if is_over != std::mem::replace(&mut self.is_over_limit, is_over) {
+            let message = RoundLimit::message(rounds.get());
             let column = Arc::new(StringViewArray::from(vec![message.as_str()]));
             let diff = if is_over { 1 } else { -1 };
             out.give_errors(Batch::new(vec![column], Times::Constant(epoch), Diffs::Constant(diff)));
@@ -473,7 +476,7 @@ impl Variable {
                 node,
                 LoopNode::Distinct { .. } | LoopNode::Least { .. } | LoopNode::Reduce { .. }
             ),
-            overrun: matches!(spec.limit, Limit::Error(..)).then(Overrun::default),
+            overrun: matches!(spec.limit, RoundLimit::Error(_)).then(Overrun::default),
         }
     }
 

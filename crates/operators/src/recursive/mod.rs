@@ -57,4 +57,4 @@ mod values;
 mod tests;
 
 pub use feed::{LoopBegin, recursive};
-pub use spec::{LeastSpec, Limit, LoopNode, LoopSpec, NodeId, Ranks, TacticMaker};
+pub use spec::{LeastSpec, LoopNode, LoopSpec, NodeId, ROUNDS_MAX, Ranks, TacticMaker};

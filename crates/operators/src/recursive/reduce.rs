@@ -21,8 +21,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Layout, Matches, NullKeys, Run, probe};
+use anabranch_arrangement::{Keys, Layout, Matches, Run, probe};
 use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, gather, hash};
 use anabranch_flow::tactic::{Output, Timed};
 use arrow::array::ArrayRef;
@@ -254,7 +255,7 @@ impl NewKeys {
             _ => gather::concat(&sources),
         };
         let hashes = hash::hash_columns(&columns, self.n_keys);
-        Some(Keys::from_columns(&columns, &hashes, NullKeys::Match).0)
+        Some(Keys::from_columns(&columns, &hashes, Nulls::Equal).0)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_arrangement::{Layout, MergeEffort};
 use anabranch_batch::Time;
 use anabranch_flow::tactic::Timed;
+use anabranch_spec::limits::RoundLimit;
 use arrow::datatypes::DataType;
 
 use crate::relational::join::JoinSpec;
@@ -13,6 +14,9 @@ use crate::stateless::unnest::Unnest;
 
 /// The position of a node in [`LoopSpec::nodes`].
 pub type NodeId = usize;
+
+/// The greatest limit of rounds.
+pub const ROUNDS_MAX: u64 = u32::MAX as u64;
 
 /// A loop: its nodes, its variables, and what leaves it.
 #[derive(Clone)]
@@ -25,13 +29,19 @@ pub struct LoopSpec {
     pub bindings: Vec<NodeId>,
     /// The node whose rows leave the loop.
     pub result: NodeId,
-    /// What ends the loop before its fixed point.
-    pub limit: Limit,
+    /// What ends the loop before its fixed point; at most [`ROUNDS_MAX`] rounds.
+    pub limit: RoundLimit,
     /// How hard the loop's own arrangements work at merging.
     pub effort: MergeEffort,
 }
 
 impl LoopSpec {
+    /// The number of the last round, counted from 1, if there is a last one.
+    pub fn round_max(&self) -> Option<Time> {
+        // (Limits are within ROUNDS_MAX.)
+        self.limit.rounds_max().map(|rounds| rounds as Time)
+    }
+
     /// Whether all nodes are monotone functions of sets, and there is no limit: then the fixed
     /// point does not depend on the rounds in which rows come. What a variable brings into the next
     /// round must be a set.
@@ -43,7 +53,7 @@ impl LoopSpec {
         };
         let is_set = |binding: usize| matches!(self.nodes[self.bindings[binding]], LoopNode::Distinct { .. });
         let sets = (0..self.bindings.len()).all(|binding| !is_read(binding) || is_set(binding));
-        self.limit == Limit::None && sets && self.nodes.iter().all(is_sum)
+        self.limit.is_none() && sets && self.nodes.iter().all(is_sum)
     }
 
     /// The ranks of distinct rows: sticky ones are cheaper.
@@ -88,27 +98,6 @@ impl LoopNode {
             LoopNode::Union { inputs } | LoopNode::Reduce { inputs, .. } | LoopNode::Loop { inputs, .. } => {
                 inputs.clone()
             }
-        }
-    }
-}
-
-/// The last round of a loop, counted from 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// There is none.
-    None,
-    /// The loop yields what is there after this round.
-    Return(Time),
-    /// As [`Limit::Return`], and a row error with this message while the round changes a variable.
-    Error(Time, String),
-}
-
-impl Limit {
-    /// The number of the last round, if there is a last one.
-    pub fn round_max(&self) -> Option<Time> {
-        match self {
-            Limit::None => None,
-            Limit::Return(round) | Limit::Error(round, _) => Some(*round),
         }
     }
 }

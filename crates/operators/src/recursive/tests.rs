@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Layout, MergeEffort, NullKeys, ValueOrder};
+use anabranch_arrangement::{Layout, MergeEffort, ValueOrder};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use anabranch_flow::tactic::Output;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::machine::Machine;
-use super::{LeastSpec, Limit, LoopNode, LoopSpec, NodeId, Ranks};
+use anabranch_spec::limits::RoundLimit;
+
+use super::{LeastSpec, LoopNode, LoopSpec, NodeId, Ranks};
 use crate::relational::join::JoinSpec;
 use crate::stateless::filter_project::Stage;
 
@@ -63,7 +66,7 @@ impl Pairs {
         let join = JoinSpec {
             left_key: vec![1],
             right_key: vec![0],
-            nulls: NullKeys::Skip,
+            nulls: Nulls::Differ,
             gather_left: vec![0],
             gather_right: vec![1],
             stage,
@@ -97,7 +100,7 @@ fn program(numbers: &mut Numbers) -> LoopSpec {
         known.push(set);
     }
     let result = bindings[numbers.below(2) as usize];
-    LoopSpec { nodes: pairs.0, n_inputs: 2, bindings, result, limit: Limit::None, effort: MergeEffort::default() }
+    LoopSpec { nodes: pairs.0, n_inputs: 2, bindings, result, limit: RoundLimit::None, effort: MergeEffort::default() }
 }
 
 /// What a loop holds, as its epochs go by.
@@ -187,7 +190,7 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
         _ => inner.compose(variable, edges),
     };
     let (set, limit) = match numbers.below(2) {
-        0 => (inner.set_of(vec![entered, further]), Limit::None),
+        0 => (inner.set_of(vec![entered, further]), RoundLimit::None),
         _ => {
             let input = inner.push(LoopNode::Union { inputs: vec![entered, further] });
             let least = LeastSpec {
@@ -197,7 +200,7 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
                 types: vec![DataType::Int64; 2],
             };
             // (A least value takes back what it was made of: rounds may have no end.)
-            (inner.push(LoopNode::Least { input, least }), Limit::Return(5))
+            (inner.push(LoopNode::Least { input, least }), returned_after(5))
         }
     };
     let inner = spec(inner, vec![set], limit);
@@ -209,10 +212,14 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
     let inside = outer.push(LoopNode::Loop { inputs, inner: Arc::new(inner) });
     let step = outer.compose(inside, if numbers.below(2) == 0 { edges } else { first });
     let set = outer.set_of(vec![first, step]);
-    spec(outer, vec![set], Limit::Return(2 + numbers.below(20) as Time))
+    spec(outer, vec![set], returned_after(2 + numbers.below(20) as u64))
 }
 
-fn spec(pairs: Pairs, bindings: Vec<NodeId>, limit: Limit) -> LoopSpec {
+fn returned_after(rounds: u64) -> RoundLimit {
+    RoundLimit::Return(rounds.try_into().unwrap())
+}
+
+fn spec(pairs: Pairs, bindings: Vec<NodeId>, limit: RoundLimit) -> LoopSpec {
     let result = bindings[0];
     LoopSpec { nodes: pairs.0, n_inputs: 2, bindings, result, limit, effort: MergeEffort::default() }
 }
@@ -244,7 +251,7 @@ fn a_loop_in_a_loop_of_many_rounds_is_what_it_would_be_anew() {
     let mut numbers = Numbers(1);
     for chain in [3, 15, 16, 17, 40] {
         let mut spec = two_deep(&mut numbers);
-        spec.limit = Limit::Return(60);
+        spec.limit = returned_after(60);
         let mut kept = Run::new(&spec, Ranks::Exact);
         let edges = |from: i64, upto: i64| (from..upto).map(|node| ((node, node + 1), 1)).collect::<Vec<_>>();
         let mut all = edges(0, chain);
@@ -273,7 +280,7 @@ fn a_loop_in_a_loop_of_many_rounds_is_what_it_would_be_anew() {
 fn a_change_costs_a_loop_in_a_loop_what_it_changes() {
     let mut numbers = Numbers(7);
     let mut spec = two_deep(&mut numbers);
-    spec.limit = Limit::Return(4);
+    spec.limit = returned_after(4);
     let mut kept = Run::new(&spec, Ranks::Exact);
     let first: Vec<(Pair, Diff)> = (0..3_000).map(|node| ((node, node), 1)).collect();
     let edges = (0..3_000).filter(|node| node % 10 != 9).map(|node| ((node, node + 1), 1)).collect();

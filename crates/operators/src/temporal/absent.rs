@@ -26,7 +26,7 @@
 
 use std::ops::Range;
 
-use anabranch_arrangement::NullKeys;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, END, Time, Times, Until};
 use arrow::datatypes::DataType;
 
@@ -49,7 +49,7 @@ const OUT: u32 = u32::MAX;
 pub struct Absent {
     left_key: Vec<usize>,
     right_key: Vec<usize>,
-    nulls: NullKeys,
+    nulls: Nulls,
     left: Arrivals,
     right: Arrivals,
     /// Left events that nothing hides.
@@ -116,7 +116,7 @@ impl AbsentOutput {
 impl Absent {
     /// Left events whose columns `left_key` equal no right event's `right_key`; both are of
     /// `key_types`. No columns: everything matches.
-    pub fn new(left_key: Vec<usize>, right_key: Vec<usize>, key_types: &[DataType], nulls: NullKeys) -> Absent {
+    pub fn new(left_key: Vec<usize>, right_key: Vec<usize>, key_types: &[DataType], nulls: Nulls) -> Absent {
         Absent {
             left_key,
             right_key,
@@ -373,7 +373,7 @@ impl Timed for Absent {
     fn push(&mut self, input: usize, batch: Batch) {
         let key = if input == 0 { &self.left_key } else { &self.right_key };
         let (keyed, unkeyed) = match self.nulls {
-            NullKeys::Match => (batch, None),
+            Nulls::Equal => (batch, None),
             _ => split_null_keys(batch, key),
         };
         match input {
@@ -422,7 +422,7 @@ mod tests {
     use crate::temporal::testing::*;
 
     fn absent() -> Absent {
-        Absent::new(vec![0], vec![0], &types(), NullKeys::Skip)
+        Absent::new(vec![0], vec![0], &types(), Nulls::Differ)
     }
 
     #[test]

@@ -36,8 +36,8 @@ use super::lists::{ListEntry, Lists, NONE, Place};
 use super::slots::Slots;
 use super::ticks::{add, starts_only};
 use super::walk::{EventWalk, Row};
-use crate::ordered::asof::Strategy;
 use anabranch_flow::tactic::{Output, Timed};
+use anabranch_spec::asof::Strategy;
 
 /// Keys below which nothing is swept.
 const SWEEP_MIN: usize = 1 << 12;

@@ -17,9 +17,9 @@ use anabranch_batch::{Batch, Columns, END, Until};
 use arrow::array::{ArrayRef, Int64Array, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::lifetime::LifetimeEnds;
 use super::ticks::{Event, event};
 use anabranch_flow::tactic::Output;
+use anabranch_spec::lifetime::LifetimeEnds;
 
 /// Adds the columns.
 pub fn apply(batch: Batch, ends_of_edges: LifetimeEnds, out: &mut Output) {

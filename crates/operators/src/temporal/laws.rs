@@ -1,14 +1,15 @@
 //! Random streams of events through every verb that remembers, against models that say for each
 //! event what becomes of it.
 
-use anabranch_arrangement::NullKeys;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Columns, Time};
+use anabranch_spec::pattern::{Overlap, Pattern, Simultaneous, Takes};
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::datatypes::Int64Type;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::detect::{Automaton, Detect, DetectPattern, DetectSpec, DetectTakes, Element, Overlap, Simultaneous};
+use super::detect::{Automaton, Detect, DetectSpec, Element};
 use super::testing::*;
 use super::ticks::{add, ceil, floor};
 use super::{Hold, absent, chop, clip, clip_duration, extend, join, point_at_end, session, stitch};
@@ -235,7 +236,7 @@ fn events_are_shown_while_nothing_hides_them() {
                     let pieces = uncovered((start, end), others.map(|other| (other.0, other.1)).collect());
                     pieces.into_iter().map(|(start, end)| (start, end, value)).collect()
                 });
-                let make = || absent::Absent::new(key.clone(), key.clone(), &types()[..key.len()], NullKeys::Skip);
+                let make = || absent::Absent::new(key.clone(), key.clone(), &types()[..key.len()], Nulls::Differ);
                 check_inputs(Hold::Same, make, &[&left, &right], &expected);
             }
         }
@@ -269,7 +270,7 @@ fn times_at_the_extremes_join_and_hide() {
         let joined = run(join::Join::new(vec![0], vec![0], &types()), Hold::Same, &[&left, &right], stops, false);
         let expected = [(last - 1, last, 1), (last - 1, last, 2), (first, first + 2, 4), (last - 1, last, 4)];
         assert_eq!(intervals(&joined), sorted(expected.to_vec()));
-        let absent = absent::Absent::new(vec![0], vec![0], &types(), NullKeys::Skip);
+        let absent = absent::Absent::new(vec![0], vec![0], &types(), Nulls::Differ);
         let shown = run(absent, Hold::Same, &[&left, &right], stops, false);
         let expected = [(first, last - 1, 1), (first, first + 1, 3), (first + 2, last - 1, 4), (last, END, 4)];
         assert_eq!(intervals(&shown), sorted(expected.to_vec()));
@@ -291,16 +292,16 @@ fn matches_are_those_of_the_expression() {
     for_random(4, |events, random| {
         let duration = 1 + random.below(30);
         let element = |n: i64| Element {
-            takes: DetectTakes::Event,
+            takes: Takes::Event,
             condition: Some(Arc::new(Is(n))),
             reads_register: false,
             register: None,
         };
         // a+ b{1,2} a?: each sequence of values can be read in one way only.
-        let pattern = DetectPattern::Sequence(vec![
-            DetectPattern::Element(0).plus(),
-            DetectPattern::Repeat(Box::new(DetectPattern::Element(1)), 1, Some(2)),
-            DetectPattern::Element(0).optional(),
+        let pattern = Pattern::Sequence(vec![
+            Pattern::Element(0).plus(),
+            Pattern::Repeat(Box::new(Pattern::Element(1)), 1, Some(2)),
+            Pattern::Element(0).optional(),
         ]);
         let is_match = |values: &[i64]| {
             let rest = values.iter().skip_while(|value| **value == 0).copied().collect::<Vec<_>>();
@@ -399,11 +400,11 @@ fn state_does_not_grow_with_time() {
     check_bounded(clip::Clip::new(vec![0], &types(), vec![0]));
     check_bounded_inputs(join::Join::new(vec![0], vec![0], &types()), 2);
     check_bounded_inputs(join::Join::new(vec![], vec![], &[]), 2);
-    check_bounded_inputs(absent::Absent::new(vec![0], vec![0], &types(), NullKeys::Skip), 2);
-    check_bounded_inputs(absent::Absent::new(vec![], vec![], &[], NullKeys::Skip), 2);
-    let element = Element { takes: DetectTakes::Event, condition: None, reads_register: false, register: None };
+    check_bounded_inputs(absent::Absent::new(vec![0], vec![0], &types(), Nulls::Differ), 2);
+    check_bounded_inputs(absent::Absent::new(vec![], vec![], &[], Nulls::Differ), 2);
+    let element = Element { takes: Takes::Event, condition: None, reads_register: false, register: None };
     check_bounded(Detect::new(DetectSpec {
-        automaton: Automaton::new(&DetectPattern::Element(0).plus()),
+        automaton: Automaton::new(&Pattern::Element(0).plus()),
         elements: vec![element],
         group: vec![0],
         input_types: types().to_vec(),

@@ -19,18 +19,11 @@ use anabranch_batch::{Batch, END, Time, Times, Until};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 
+use anabranch_spec::lifetime::LifetimeEnds;
+
 use super::ticks::{Event, FIRST, add, event};
 use crate::stateless::filter_project::error_rows;
 use anabranch_flow::tactic::Output;
-
-/// What becomes of end edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LifetimeEnds {
-    /// Left out: the duration was known from the start.
-    Dropped,
-    /// Moved to the new end of their event.
-    Kept,
-}
 
 /// Which columns hold what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,9 +14,9 @@
 use super::bound::{Bound, Promised};
 use super::matching::{Matched, comparisons, matched, unqualified};
 use super::monotone::bound_of;
-use crate::aggregate::AggregateFunction;
-use crate::asof::Strategy;
 use crate::ir::{JoinKind, Node, Plan};
+use anabranch_spec::aggregate::AggregateFunction;
+use anabranch_spec::asof::Strategy;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 

@@ -21,9 +21,9 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 
 use super::build::{column, field, schema, width};
-use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::ir::{JoinKind, Node, Plan};
-use crate::order::Nulls;
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
+use anabranch_spec::order::Nulls;
 
 /// The grouping without the join, if the plan is one.
 pub(super) fn apart(plan: &Arc<Plan>) -> Option<Arc<Plan>> {

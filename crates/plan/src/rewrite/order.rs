@@ -19,7 +19,7 @@ use super::build::{choose, field, replace, schema, width};
 use super::region::{ColumnId, Region, named};
 use super::selectivity::selectivity;
 use crate::ir::{JoinKind, Node, Plan};
-use crate::order::Nulls;
+use anabranch_spec::order::Nulls;
 
 /// The region's joins in an order.
 pub(super) fn ordered(region: &Region) -> Arc<Plan> {

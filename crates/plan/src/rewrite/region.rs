@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 use super::build::{position, positions, replace, width};
 use super::selectivity::cannot_fail;
 use crate::ir::{JoinKind, Node, Plan};
-use crate::order::Nulls;
+use anabranch_spec::order::Nulls;
 
 /// Number of a leaf's column in a region.
 pub(super) type ColumnId = usize;

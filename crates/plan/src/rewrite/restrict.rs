@@ -19,7 +19,7 @@ use super::build::{choose, position, width};
 use super::region::Region;
 use super::selectivity::selectivity;
 use crate::ir::{JoinKind, Node, Plan};
-use crate::order::Nulls;
+use anabranch_spec::order::Nulls;
 
 /// The most of a filtered leaf for which its keys are worth looking up.
 const SHARE_MAX: f64 = 0.1;

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use super::build::{column, field, position, replace, schema, width};
 use super::order;
 use super::region::{ColumnId, Region, name, named};
-use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::ir::{Node, Plan};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use datafusion_expr::Expr;
 
 /// The aggregate over a region without the relation, if there is a relation it can do without.

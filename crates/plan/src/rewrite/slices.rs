@@ -31,8 +31,8 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator};
 use super::build::{column, field, replace, schema};
 use super::numeric_mean::NumericMean;
 use super::selectivity::cannot_fail;
-use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::ir::{Node, Plan};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 
 /// The function that says where a window begins.
 const WINDOW_FLOOR: &str = "window_floor";

@@ -183,7 +183,7 @@ impl WantedAggregate {
             return Ok(ResultOf::Call(first));
         };
         if self.distinct {
-            let name = function_name(&self.function);
+            let name = self.function.name();
             let hint = "Aggregate over SELECT DISTINCT in a subquery.";
             return Err(SqlError::unsupported(format!("{name}(DISTINCT) of intervals"), hint));
         }
@@ -230,7 +230,7 @@ impl WantedAggregate {
     }
 
     pub(super) fn name(&self) -> String {
-        let function = function_name(&self.function);
+        let function = self.function.name();
         let arguments = self.argument.iter().chain(&self.further).map(anabranch_plan::explain::expression);
         let arguments = arguments.collect::<Vec<_>>();
         let argument = if arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
@@ -339,10 +339,6 @@ fn separator(args: &[Expr]) -> Result<String> {
         },
         _ => Err(SqlError::unsupported("string_agg() with a computed separator", "Write the separator as a literal.")),
     }
-}
-
-fn function_name(function: &AggregateFunction) -> &str {
-    anabranch_plan::explain::aggregate_name(function)
 }
 
 /// One row per group of `keys`; a global aggregate without keys.

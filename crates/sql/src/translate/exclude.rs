@@ -1,6 +1,6 @@
 //! Rows that a frame leaves out, out of the partition key that says so (`syntax/parse/exclude.rs`).
 
-use anabranch_batch::frame::Exclude;
+use anabranch_spec::frame::Exclude;
 use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
 use datafusion_expr::expr::WindowFunction;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_plan::{Node, Plan};
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction as Function};
+use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::WindowFunction;

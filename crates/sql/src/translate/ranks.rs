@@ -15,8 +15,8 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::Exclude;
 use anabranch_plan::{JoinKind, Nulls, Plan};
+use anabranch_spec::frame::Exclude;
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};

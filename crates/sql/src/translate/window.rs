@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::Exclude;
 use anabranch_plan::{JoinKind, Node, Nulls, Plan, SortKey, TopK};
+use anabranch_spec::frame::Exclude;
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction, WindowFunctionParams};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_plan::{AggregateFunction, Plan, SortKey};
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction};
+use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, cast};

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use anabranch_batch::frame::{Exclude, FrameBound};
 use anabranch_plan::{AggregateCall, Place, Plan, SortKey, TopK, Window, WindowCall, WindowFunction};
+use anabranch_spec::frame::{Exclude, FrameBound};
 use datafusion_common::ScalarValue;
 
 use super::aggregate;

@@ -10,13 +10,14 @@ use serde_json::Value;
 /// rim crate may use every floor.
 const ARROWS: &[(&str, &[&str])] = &[
     ("batch", &[]),
+    ("spec", &["batch"]),
     ("arrangement", &["batch"]),
     ("flow", &["batch", "arrangement"]),
-    ("operators", &["batch", "arrangement", "flow"]),
-    ("plan", &["batch"]),
-    ("sql", &["batch", "plan"]),
+    ("operators", &["batch", "spec", "arrangement", "flow"]),
+    ("plan", &["batch", "spec"]),
+    ("sql", &["batch", "spec", "plan"]),
     ("store", &["batch"]),
-    ("engine", &["batch", "arrangement", "flow", "operators", "plan", "sql", "store"]),
+    ("engine", &["batch", "spec", "arrangement", "flow", "operators", "plan", "sql", "store"]),
     ("file", &["batch", "plan", "sql", "engine"]),
     ("shards", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine"]),
     ("linear-road", &["batch", "plan", "engine", "shards"]),
@@ -41,13 +42,17 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("python", &["batch", "plan", "sql", "engine", "file", "server", "cli"]),
-    ("testing", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine", "file", "store", "shards"]),
+    (
+        "testing",
+        &["batch", "spec", "arrangement", "flow", "operators", "plan", "sql", "engine", "file", "store", "shards"],
+    ),
     ("peer", &[]),
     (
         "bench",
         &[
             "peer",
             "batch",
+            "spec",
             "arrangement",
             "flow",
             "operators",

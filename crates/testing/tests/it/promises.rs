@@ -9,9 +9,9 @@ use anabranch_batch::{Batch, Diffs, Times, Until};
 use anabranch_engine::frame::{Event, Events, FOREVER, How, col};
 use anabranch_engine::{Options, Session};
 use anabranch_flow::tactic::Output;
-use anabranch_operators::temporal::{bounds, duration, extend, hopping, lifetime, point_at_end, quantize, shift};
+use anabranch_operators::temporal::{bounds, duration, extend, hopping, point_at_end, quantize, shift};
 use anabranch_plan::properties::Properties;
-use anabranch_plan::temporal::{Ends, Verb, Windows};
+use anabranch_plan::temporal::{LifetimeEnds, Verb, Windows};
 use anabranch_plan::{Node, Plan};
 use anabranch_testing::rng::{Rng, cases};
 use anabranch_testing::temporal::laws::Life;
@@ -25,7 +25,7 @@ use datafusion_common::{DFSchema, ScalarValue};
 fn order_is_kept() {
     let windows = |size, period| Windows { size, period, offset: 1 };
     let verbs = [
-        Verb::Bounds { ends: Ends::Dropped },
+        Verb::Bounds { ends: LifetimeEnds::Dropped },
         Verb::Shift { ticks: -7 },
         Verb::Shift { ticks: 7 },
         Verb::Duration { ticks: 4 },
@@ -92,7 +92,7 @@ fn sorted_events(rng: &mut Rng, duration: Option<i64>) -> Batch {
 
 fn apply(verb: &Verb, batch: Batch, out: &mut Output) {
     match verb {
-        Verb::Bounds { .. } => bounds::apply(batch, lifetime::LifetimeEnds::Dropped, out),
+        Verb::Bounds { .. } => bounds::apply(batch, LifetimeEnds::Dropped, out),
         Verb::Shift { ticks } => shift::apply(batch, *ticks, out),
         Verb::Duration { ticks } => duration::apply(batch, *ticks, out),
         Verb::Hopping(Windows { size, period, offset }) => {

@@ -28,6 +28,7 @@
 mod extreme;
 mod store;
 
+use anabranch_spec::foreign::Foreign;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -148,6 +149,20 @@ impl<'a> GroupRows<'a> {
 pub struct CustomAggregate(Arc<dyn Erased>);
 
 impl CustomAggregate {
+    /// The aggregate that a call carries.
+    ///
+    /// # Panics
+    /// If it carries something else: calls are made by [`into_foreign`](Self::into_foreign) alone.
+    pub fn of(carried: &Foreign) -> &CustomAggregate {
+        carried.function().expect("calls carry aggregates of this type only")
+    }
+
+    /// As calls carry it.
+    pub fn into_foreign(self) -> Foreign {
+        let name = self.name().to_owned();
+        Foreign::new(&name, self)
+    }
+
     /// One whose rows cannot be taken out.
     pub fn new(aggregate: impl UserAggregate) -> CustomAggregate {
         CustomAggregate(Arc::new(Typed::<_, Never> { aggregate: Arc::new(aggregate), inverse: PhantomData }))

@@ -8,7 +8,8 @@
 
 use std::ops::ControlFlow;
 
-use anabranch_arrangement::{Keys, NullKeys, ticks};
+use anabranch_arrangement::{Keys, ticks};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Times, gather};
 use arrow::array::{ArrayRef, Int64Array};
 
@@ -36,7 +37,7 @@ impl Aged {
     pub fn with_leaving(&mut self, right: Option<Batch>, spec: &AsofSpec) -> Option<Batch> {
         let Some(leaving) = self.leaving.take() else { return right };
         let all: Vec<Batch> = right.into_iter().chain([leaving]).collect();
-        Batch::concat(&all).map(|batch| batch.with_key(&spec.right_key))
+        Batch::concat(&all).map(|batch| batch.with_key(&spec.join.right_key))
     }
 
     /// Finds the rows that leave, if it is time to look.
@@ -46,7 +47,7 @@ impl Aged {
         }
         let keys = keys_of(right, spec);
         let mut walk = right.walk();
-        let times: Vec<Int64Array> = walk.column(spec.right_time).iter().map(ticks).collect();
+        let times: Vec<Int64Array> = walk.column(spec.join.right_time).iter().map(ticks).collect();
         let tick = |(chunk, row): Place| times[chunk as usize].value(row as usize);
         let (mut places, mut diffs): (Vec<Place>, Vec<Diff>) = (vec![], vec![]);
         for key in 0..keys.len() {
@@ -82,13 +83,13 @@ impl Aged {
 fn keys_of(right: &OrderedTrace, spec: &AsofSpec) -> Keys {
     let walk = right.walk();
     let rows = walk.sources();
-    let keyed = |columns: &&[ArrayRef]| spec.right_key.iter().map(|column| columns[*column].clone()).collect();
+    let keyed = |columns: &&[ArrayRef]| spec.join.right_key.iter().map(|column| columns[*column].clone()).collect();
     let chunks: Vec<Vec<ArrayRef>> = rows.iter().map(keyed).collect();
     let chunks: Vec<&[ArrayRef]> = chunks.iter().map(|columns| &**columns).collect();
     let columns: Columns = if chunks.is_empty() { Columns::default() } else { gather::concat(&chunks) };
-    let n_rows = rows.iter().map(|columns| columns[spec.right_time].len()).sum();
+    let n_rows = rows.iter().map(|columns| columns[spec.join.right_time].len()).sum();
     let all: Vec<usize> = (0..columns.len()).collect();
     let batch = Batch::with_len(columns.clone(), n_rows, Times::Constant(0), Diffs::Constant(1)).with_key(&all);
     let hashes = batch.key().map(|key| key.hashes.to_vec()).unwrap_or_default();
-    Keys::from_columns(&columns, &hashes, NullKeys::Match).0
+    Keys::from_columns(&columns, &hashes, Nulls::Equal).0
 }

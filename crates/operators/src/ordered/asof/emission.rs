@@ -79,7 +79,7 @@ impl Emission {
             let right = gather::interleave(&right, &places);
             out.give_rows(self.pairs.finish(left, &right));
         }
-        if spec.outer && !self.alone.places.is_empty() {
+        if spec.join.outer && !self.alone.places.is_empty() {
             let nulls = nulls(&spec.right_types, self.alone.places.len());
             out.give_rows(self.alone.finish(left, &nulls));
         }

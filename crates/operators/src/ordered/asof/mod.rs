@@ -34,9 +34,11 @@ mod search;
 mod spec;
 mod sweep;
 
-use anabranch_arrangement::{Floor, Keys, Layout, NullKeys, ValueOrder};
+use anabranch_arrangement::{Floor, Keys, Layout, ValueOrder};
 use anabranch_batch::order::Direction;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Columns, Time, gather};
+use anabranch_spec::asof::Strategy;
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::datatypes::DataType;
 
@@ -47,7 +49,7 @@ use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 use emission::Emission;
 use search::Search;
-pub use spec::{AsofSpec, Strategy};
+pub use spec::AsofSpec;
 
 /// The tactic. See the module's page.
 pub struct Asof {
@@ -86,23 +88,24 @@ impl Asof {
     /// # Panics
     /// If keys differ in number, or times in type.
     pub fn new(spec: AsofSpec) -> Asof {
-        assert_eq!(spec.left_key.len(), spec.right_key.len(), "keys have as many columns on both sides");
+        assert_eq!(spec.join.left_key.len(), spec.join.right_key.len(), "keys have as many columns on both sides");
         let time_type = |types: &[DataType], time: usize| types[time].clone();
         let (left, right) =
-            (time_type(&spec.left_types, spec.left_time), time_type(&spec.right_types, spec.right_time));
+            (time_type(&spec.left_types, spec.join.left_time), time_type(&spec.right_types, spec.join.right_time));
         assert_eq!(left, right, "times are of one type on both sides");
-        let is_key = spec.left_key.contains(&spec.left_time) || spec.right_key.contains(&spec.right_time);
+        let is_key =
+            spec.join.left_key.contains(&spec.join.left_time) || spec.join.right_key.contains(&spec.join.right_time);
         assert!(!is_key, "times are no keys");
         let trace = |key: &[usize], time: usize, types: &[DataType], direction: Direction| {
             let values = ValueOrder::Sorted(vec![(time, direction)]);
             OrderedTrace::new(Layout { key: key.to_vec(), values, types: types.to_vec() }, spec.effort)
         };
-        let right = |direction| trace(&spec.right_key, spec.right_time, &spec.right_types, direction);
+        let right = |direction| trace(&spec.join.right_key, spec.join.right_time, &spec.right_types, direction);
         Asof {
             pending: [Pending::default(), Pending::default()],
-            left: trace(&spec.left_key, spec.left_time, &spec.left_types, spec.onward()),
+            left: trace(&spec.join.left_key, spec.join.left_time, &spec.left_types, spec.onward()),
             behind: right(spec.backward()),
-            ahead: (spec.strategy == Strategy::Nearest).then(|| right(spec.onward())),
+            ahead: (spec.join.strategy == Strategy::Nearest).then(|| right(spec.onward())),
             aged: Aged::default(),
             spec,
         }
@@ -111,17 +114,17 @@ impl Asof {
     /// The left rows that may have a match; others are put out at once, or dropped.
     fn left_changes(&self, batch: Batch, out: &mut Output) -> Option<Changes> {
         let spec = &self.spec;
-        let (able, unable) = split_nulls(batch, spec.null_columns(&spec.left_key), spec.left_time);
-        if spec.outer {
+        let (able, unable) = split_nulls(batch, spec.null_columns(&spec.join.left_key), spec.join.left_time);
+        if spec.join.outer {
             out.give_rows(emission::padded(unable, &spec.right_types));
         }
-        Changes::new(able, &spec.left_key, spec.left_time)
+        Changes::new(able, &spec.join.left_key, spec.join.left_time)
     }
 
     fn right_changes(&self, batch: Batch) -> Option<Changes> {
         let spec = &self.spec;
-        let (able, _) = split_nulls(batch, spec.null_columns(&spec.right_key), spec.right_time);
-        Changes::new(able, &spec.right_key, spec.right_time)
+        let (able, _) = split_nulls(batch, spec.null_columns(&spec.join.right_key), spec.join.right_time);
+        Changes::new(able, &spec.join.right_key, spec.join.right_time)
     }
 }
 
@@ -171,7 +174,7 @@ impl Timed for Asof {
             self.left.set_floor(Floor { column: first.column, below: first.below });
         }
         if let Some(second) = passed.iter().find(|passed| passed.input == 1) {
-            assert!(self.spec.strategy == Strategy::Backward, "rows ahead of all left rows to come are looked up");
+            assert!(self.spec.join.strategy == Strategy::Backward, "rows ahead of all left rows to come are looked up");
             self.aged.look(&self.behind, &self.spec, second.below);
         }
     }
@@ -208,7 +211,7 @@ impl Changes {
 impl Touched {
     /// `None` without changes.
     fn of(spec: &AsofSpec, left: Option<&Changes>, right: Option<&Changes>) -> Option<Touched> {
-        let sides = [(left, &spec.left_key), (right, &spec.right_key)];
+        let sides = [(left, &spec.join.left_key), (right, &spec.join.right_key)];
         let sides: Vec<(&Changes, &Vec<usize>)> =
             sides.into_iter().filter_map(|(changes, key)| Some((changes?, key))).collect();
         if sides.is_empty() {
@@ -223,7 +226,7 @@ impl Touched {
         let hashes_of =
             |(changes, _): &(&Changes, &Vec<usize>)| changes.batch.key().expect("changes are keyed").hashes.to_vec();
         let hashes: Vec<u64> = sides.iter().flat_map(hashes_of).collect();
-        let (keys, of_row) = Keys::from_columns(&columns, &hashes, NullKeys::Match);
+        let (keys, of_row) = Keys::from_columns(&columns, &hashes, Nulls::Equal);
 
         let (left_keys, right_keys) = of_row.split_at(left.map_or(0, |left| left.batch.len()));
         let mut touched = Touched { keys, times: vec![], left: vec![], right: vec![] };

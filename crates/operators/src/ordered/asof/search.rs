@@ -10,10 +10,11 @@
 use anabranch_arrangement::Keys;
 use anabranch_batch::order::prefix_of_whole;
 use anabranch_batch::{Diff, Time};
+use anabranch_spec::asof::Strategy;
 use arrow::array::ArrayRef;
 
 use super::emission::{AsofMatch, Emission};
-use super::spec::{AsofSpec, Strategy};
+use super::spec::AsofSpec;
 use super::sweep::{Ahead, Behind, Side};
 use crate::ordered::trace::TraceWalk;
 
@@ -32,9 +33,9 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(super) fn new(spec: &'a AsofSpec, left: TraceWalk, behind: TraceWalk, ahead: Option<TraceWalk>) -> Search<'a> {
         Search {
-            left: Side::new(left, spec.left_time),
-            behind: Behind::new(Side::new(behind, spec.right_time)),
-            ahead: ahead.map(|ahead| Ahead::new(Side::new(ahead, spec.right_time))),
+            left: Side::new(left, spec.join.left_time),
+            behind: Behind::new(Side::new(behind, spec.join.right_time)),
+            ahead: ahead.map(|ahead| Ahead::new(Side::new(ahead, spec.join.right_time))),
             spec,
             found: vec![],
             counts: vec![],
@@ -108,7 +109,7 @@ impl<'a> Search<'a> {
     /// From which instant on each of the changed right rows may be a match. Ascending.
     fn starts(&mut self, keys: &Keys, key: usize, times: &[Time], right: &[(u32, i64)]) -> Vec<i64> {
         let instants = right.iter().map(|(_, instant)| *instant);
-        if self.spec.strategy != Strategy::Nearest {
+        if self.spec.join.strategy != Strategy::Nearest {
             return instants.collect();
         }
         // Left rows up to a right row that is there at all times are nearer to that row.
@@ -119,10 +120,10 @@ impl<'a> Search<'a> {
     /// Whether left rows at this instant and after are out of the reach of the right rows up to
     /// `last`.
     fn is_beyond(&self, at: i64, last: i64) -> bool {
-        let is_far = at > last && self.spec.tolerance.is_some_and(|tolerance| at.abs_diff(last) > tolerance);
+        let is_far = at > last && self.spec.join.tolerance.is_some_and(|tolerance| at.abs_diff(last) > tolerance);
         // What lies behind a left row lies behind those after it: without a difference here, none
         // follows before the next right row that changes.
-        let has_seen_last = self.ahead.is_none() && (self.spec.exact || at > last);
+        let has_seen_last = self.ahead.is_none() && (self.spec.join.exact || at > last);
         let is_settled = || has_seen_last && self.found.iter().all(|found| *found == self.found[0]);
         is_far || is_settled() || self.found.iter().all(|found| found.is_some_and(|found| found.instant > last))
     }

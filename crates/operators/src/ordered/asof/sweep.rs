@@ -109,8 +109,8 @@ impl Behind {
         at: i64,
         found: &mut [Option<AsofMatch>],
     ) {
-        let Some(from) = (if spec.exact { Some(at) } else { at.checked_sub(1) }) else { return };
-        let is_near = |instant: i64| spec.tolerance.is_none_or(|tolerance| at.abs_diff(instant) <= tolerance);
+        let Some(from) = (if spec.join.exact { Some(at) } else { at.checked_sub(1) }) else { return };
+        let is_near = |instant: i64| spec.join.tolerance.is_none_or(|tolerance| at.abs_diff(instant) <= tolerance);
         let mut missing = if self.swept == Some(from) { 0 } else { times.len() };
         if missing > 0 {
             self.seek(spec, keys, key, from);
@@ -192,7 +192,7 @@ impl Ahead {
         at: i64,
         found: &mut [Option<AsofMatch>],
     ) {
-        let Some(from) = (if spec.exact { Some(at) } else { at.checked_add(1) }) else { return };
+        let Some(from) = (if spec.join.exact { Some(at) } else { at.checked_add(1) }) else { return };
         while self.passed.front().is_some_and(|(_, instant)| *instant < from) {
             self.passed.pop_front();
             self.counts.drain(..times.len());
@@ -206,7 +206,7 @@ impl Ahead {
             self.nearest[n] = self.nearest[n].max(self.dropped);
             let Some((place, instant)) = self.first_at(spec, times, n, from) else { continue };
             let distance = instant.abs_diff(at);
-            let is_near = spec.tolerance.is_none_or(|tolerance| distance <= tolerance);
+            let is_near = spec.join.tolerance.is_none_or(|tolerance| distance <= tolerance);
             if is_near && found.is_none_or(|behind| distance <= behind.instant.abs_diff(at)) {
                 *found = Some(AsofMatch { place, is_ahead: true, instant });
             }

@@ -1,7 +1,9 @@
 use anabranch_arrangement::MergeEffort;
 
 use super::*;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Diff, Diffs, Times};
+use anabranch_spec::asof::{AsofJoin, Strategy};
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use std::sync::Arc;
@@ -11,17 +13,23 @@ type Update = (i64, Option<i64>, i64, Time, Diff);
 /// Names of the two rows, time, diff.
 type Change = (i64, Option<i64>, Time, Diff);
 
-fn spec(strategy: Strategy) -> AsofSpec {
-    AsofSpec {
+fn join(strategy: Strategy) -> AsofJoin {
+    AsofJoin {
         left_key: vec![0],
         right_key: vec![0],
-        nulls: NullKeys::Skip,
+        nulls: Nulls::Differ,
         left_time: 1,
         right_time: 1,
         strategy,
         exact: true,
         tolerance: None,
         outer: false,
+    }
+}
+
+fn spec(join: AsofJoin) -> AsofSpec {
+    AsofSpec {
+        join,
         left_types: vec![DataType::Int64; 3],
         right_types: vec![DataType::Int64; 3],
         effort: MergeEffort::default(),
@@ -54,7 +62,7 @@ fn step(asof: &mut Asof, upto: Time) -> Vec<Change> {
 
 #[test]
 fn a_right_row_that_comes_and_goes_changes_the_rows_up_to_the_next() {
-    let mut asof = Asof::new(spec(Strategy::Backward));
+    let mut asof = Asof::new(spec(join(Strategy::Backward)));
     asof.push(0, rows(&[(1, Some(5), 50, 1, 1), (1, Some(9), 90, 1, 2), (2, Some(5), 51, 1, 1)]));
     asof.push(1, rows(&[(1, Some(3), 30, 1, 1), (1, Some(8), 80, 1, 1)]));
     assert_eq!(step(&mut asof, 2), [(50, Some(30), 1, 1), (90, Some(80), 1, 2)]);
@@ -67,7 +75,7 @@ fn a_right_row_that_comes_and_goes_changes_the_rows_up_to_the_next() {
 
 #[test]
 fn rows_without_a_match_are_kept_if_asked_for() {
-    let mut asof = Asof::new(AsofSpec { outer: true, tolerance: Some(2), ..spec(Strategy::Forward) });
+    let mut asof = Asof::new(spec(AsofJoin { outer: true, tolerance: Some(2), ..join(Strategy::Forward) }));
     asof.push(0, rows(&[(1, Some(5), 50, 1, 1), (1, None, 60, 1, 1)]));
     asof.push(1, rows(&[(1, Some(8), 80, 1, 1), (1, None, 70, 1, 1)]));
     assert_eq!(step(&mut asof, 2), [(50, None, 1, 1), (60, None, 1, 1)]);
@@ -80,7 +88,7 @@ fn rows_without_a_match_are_kept_if_asked_for() {
 
 #[test]
 fn the_nearest_row_is_looked_for_on_both_sides() {
-    let mut asof = Asof::new(AsofSpec { exact: false, ..spec(Strategy::Nearest) });
+    let mut asof = Asof::new(spec(AsofJoin { exact: false, ..join(Strategy::Nearest) }));
     asof.push(0, rows(&[(1, Some(5), 50, 1, 1)]));
     asof.push(
         1,
@@ -100,7 +108,7 @@ fn the_nearest_row_is_looked_for_on_both_sides() {
 #[test]
 fn times_at_the_ends_of_their_range_are_told_apart() {
     for (strategy, left) in [(Strategy::Backward, i64::MAX), (Strategy::Forward, i64::MIN)] {
-        let mut asof = Asof::new(AsofSpec { exact: false, ..spec(strategy) });
+        let mut asof = Asof::new(spec(AsofJoin { exact: false, ..join(strategy) }));
         let toward = |n: i64| if left > 0 { left - n } else { left + n };
         asof.push(0, rows(&[(1, Some(left), 1, 1, 1), (1, Some(toward(1)), 2, 1, 1)]));
         asof.push(1, rows(&[(1, Some(left), 3, 1, 1), (1, Some(toward(1)), 4, 1, 1), (1, Some(toward(2)), 5, 1, 1)]));

@@ -1,12 +1,13 @@
 //! The cells of matches: which rows they read, and their columns.
 
+use anabranch_spec::recognize::{At, Cell, CellValue, End};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringViewArray, UInt32Array};
 use arrow::compute;
 
 use super::fold::fold;
-use super::spec::{At, CellSpec, CellValue, EndSpec, VariableSpec};
+use super::spec::VariableSpec;
 
 /// A match, complete or so far: rows of a partition that lie at `from..to` among all rows.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +28,9 @@ impl Match<'_> {
         let is_of = |(_, label): &(usize, &usize)| at.variable.is_none_or(|variable| **label == variable);
         let mut labels = self.labels.iter().enumerate();
         let place = match (at.end, at.variable) {
-            (EndSpec::First, _) => labels.filter(is_of).nth(at.skipped),
-            (EndSpec::Last, None) => labels.nth(self.labels.len().checked_sub(at.skipped + 1)?),
-            (EndSpec::Last, Some(_)) => labels.rev().filter(is_of).nth(at.skipped),
+            (End::First, _) => labels.filter(is_of).nth(at.skipped),
+            (End::Last, None) => labels.nth(self.labels.len().checked_sub(at.skipped + 1)?),
+            (End::Last, Some(_)) => labels.rev().filter(is_of).nth(at.skipped),
         };
         let row = (self.start + place?.0) as i64 + at.offset;
         (self.from as i64..self.to as i64).contains(&row).then_some(row as u32)
@@ -46,7 +47,7 @@ impl Match<'_> {
 /// The cell of each match. `column(c)` is a column of all rows. The numbers of matches for which it
 /// fails come with it.
 pub(super) fn column(
-    cell: &CellSpec,
+    cell: &Cell,
     matches: &[Match<'_>],
     variables: &[VariableSpec],
     column: &dyn Fn(usize) -> ArrayRef,

@@ -1,5 +1,6 @@
 //! Aggregates of the rows of a match.
 
+use anabranch_spec::recognize::Fold;
 use std::sync::Arc;
 
 use anabranch_batch::order::{Comparator, Direction};
@@ -8,8 +9,6 @@ use arrow::compute;
 use arrow::datatypes::{
     ArrowNativeTypeOp, ArrowPrimitiveType, DataType, Decimal64Type, Decimal128Type, Float64Type, Int64Type,
 };
-
-use super::spec::Fold;
 
 /// The aggregate of each group of rows of `column` (`None` counts rows). Where a sum does not fit
 /// its type the entry is NULL, and its number is among the failures.

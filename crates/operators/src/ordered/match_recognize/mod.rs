@@ -12,7 +12,7 @@
 //! shortest) that lets the rest match. A row may be taken for a variable if the variable's
 //! condition is true, which may look at the match so far and, by physical offsets, at any row of
 //! the partition. A match yields one row: the partition's columns, then the cells asked for. The
-//! search goes on where [`Skip`] says. The empty match is none.
+//! search goes on where [`Skip`](anabranch_spec::recognize::Skip) says. The empty match is none.
 //!
 //! Where a condition fails on a row, the partition has that error in place of matches.
 //!
@@ -34,7 +34,7 @@ mod tactic;
 #[cfg(test)]
 mod tests;
 
-pub use program::{RecognizeProgram, RowPattern};
+pub use program::RecognizeProgram;
 pub use search::BACKTRACKS_MAX;
-pub use spec::{At, CellSpec, CellValue, Condition, EndSpec, Fold, RecognizeSpec, Skip, VariableSpec};
+pub use spec::{Condition, RecognizeSpec, VariableSpec};
 pub use tactic::Recognize;

@@ -6,28 +6,7 @@
 //!
 //! Cost: O(occurrences of variables), repetitions written out.
 
-/// A regular expression over variables, which are numbers. The order of alternatives says which is
-/// preferred.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RowPattern {
-    /// A row taken for a variable.
-    Variable(usize),
-    /// One after another; of nothing, the empty sequence.
-    Sequence(Vec<RowPattern>),
-    /// Any one of these, preferably the first.
-    Alternatives(Vec<RowPattern>),
-    /// At least so often, and at most so often.
-    Repeat {
-        /// What is repeated.
-        part: Box<RowPattern>,
-        /// At least so often.
-        min: usize,
-        /// At most so often; `None` for any number.
-        max: Option<usize>,
-        /// Whether fewer times are preferred.
-        is_reluctant: bool,
-    },
-}
+use anabranch_spec::recognize::RowPattern;
 
 /// Most steps of a program.
 pub const STEPS_MAX: usize = 100_000;
@@ -57,51 +36,6 @@ pub(super) enum Instruction {
 
 /// To be filled in.
 const NOWHERE: usize = usize::MAX;
-
-impl RowPattern {
-    /// Whether no row at all is a match.
-    pub fn accepts_nothing_at_all(&self) -> bool {
-        match self {
-            RowPattern::Variable(_) => false,
-            RowPattern::Sequence(parts) => parts.iter().all(RowPattern::accepts_nothing_at_all),
-            RowPattern::Alternatives(parts) => parts.iter().any(RowPattern::accepts_nothing_at_all),
-            RowPattern::Repeat { part, min, .. } => *min == 0 || part.accepts_nothing_at_all(),
-        }
-    }
-
-    /// The same pattern without the empty match; `None` if that was the only one.
-    fn without_empty(&self) -> Option<RowPattern> {
-        if !self.accepts_nothing_at_all() {
-            return Some(self.clone());
-        }
-        match self {
-            RowPattern::Variable(_) => Some(self.clone()),
-            // Some part is the first that takes a row.
-            RowPattern::Sequence(parts) => {
-                let first = |at: usize| {
-                    let rest = parts[at + 1..].iter().cloned();
-                    Some(RowPattern::Sequence(std::iter::once(parts[at].without_empty()?).chain(rest).collect()))
-                };
-                alternatives((0..parts.len()).filter_map(first).collect())
-            }
-            RowPattern::Alternatives(parts) => {
-                alternatives(parts.iter().filter_map(RowPattern::without_empty).collect())
-            }
-            RowPattern::Repeat { max: Some(0), .. } => None,
-            RowPattern::Repeat { part, max, is_reluctant, .. } => {
-                let part = Box::new(part.without_empty()?);
-                Some(RowPattern::Repeat { part, min: 1, max: *max, is_reluctant: *is_reluctant })
-            }
-        }
-    }
-}
-
-fn alternatives(mut parts: Vec<RowPattern>) -> Option<RowPattern> {
-    match parts.len() {
-        0 | 1 => parts.pop(),
-        _ => Some(RowPattern::Alternatives(parts)),
-    }
-}
 
 impl RecognizeProgram {
     /// The program of a pattern.

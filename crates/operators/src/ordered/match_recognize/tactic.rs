@@ -1,5 +1,7 @@
 //! Partitions as they are at each time, searched for matches, and the changes between them.
 
+use anabranch_spec::order::SortKey;
+use anabranch_spec::recognize::{CellValue, Skip};
 use std::collections::BTreeMap;
 
 use anabranch_arrangement::{Layout, ValueOrder};
@@ -9,7 +11,7 @@ use std::sync::Arc;
 
 use super::cells::{self, Match, SUM_OUT_OF_RANGE};
 use super::search::Search;
-use super::spec::{CellValue, RecognizeSpec, Skip, VariableSpec};
+use super::spec::{RecognizeSpec, VariableSpec, offset_from_row};
 use crate::expression::evaluate;
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::OrderedTrace;
@@ -60,16 +62,17 @@ impl Recognize {
     /// Looks for nothing yet.
     pub fn new(spec: RecognizeSpec) -> Recognize {
         let cells = spec.cells.iter().chain(&spec.output).filter_map(|cell| cell.value.column());
-        let time = spec.within.map(|_| spec.order[0].0);
+        let time = spec.within.map(|_| spec.order[0].column);
         let mut read: Vec<usize> = spec.partition.iter().copied().chain(cells).chain(time).collect();
         read.sort_unstable();
         read.dedup();
-        let order = spec.order.iter().filter(|(column, _)| !spec.partition.contains(column)).copied().collect();
+        let order =
+            spec.order.iter().map(SortKey::pair).filter(|(column, _)| !spec.partition.contains(column)).collect();
         let (key, types) = (spec.partition.clone(), spec.input_types.clone());
         let depends = |(variable, of): (usize, &VariableSpec)| {
             let condition = of.condition.iter();
             let mut cells = condition.flat_map(|condition| &condition.cells);
-            cells.any(|cell| spec.cells[*cell].value.offset_from_row(variable).is_none())
+            cells.any(|cell| offset_from_row(&spec.cells[*cell].value, variable).is_none())
         };
         Recognize {
             depends_on_match: spec.variables.iter().enumerate().any(depends),
@@ -83,7 +86,7 @@ impl Recognize {
     /// The rows that are read.
     fn rows(&self, columns: Vec<ArrayRef>) -> Rows {
         let columns: BTreeMap<usize, ArrayRef> = self.read.iter().copied().zip(columns).collect();
-        let time = self.spec.within.and_then(|_| columns.get(&self.spec.order[0].0));
+        let time = self.spec.within.and_then(|_| columns.get(&self.spec.order[0].column));
         let instants = time.map(|column| (Instants::of(column), column.clone()));
         Rows { columns, instants }
     }
@@ -95,7 +98,9 @@ impl Recognize {
             let Some(condition) = &of.condition else { return Mask::All };
             let mut columns = self.null_cells(n_rows);
             for &cell in &condition.cells {
-                let Some(offset) = self.spec.cells[cell].value.offset_from_row(variable) else { return Mask::Unknown };
+                let Some(offset) = offset_from_row(&self.spec.cells[cell].value, variable) else {
+                    return Mask::Unknown;
+                };
                 let column = &rows.columns[&self.spec.cells[cell].value.column().expect("it is of a row")];
                 columns[cell] =
                     if offset == 0 { column.clone() } else { cells::take(column, &moved(versions, offset)) };

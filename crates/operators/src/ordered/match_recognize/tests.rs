@@ -1,3 +1,5 @@
+use anabranch_spec::order::SortKey;
+use anabranch_spec::recognize::{At, Cell, CellValue, End, Fold, RowPattern, Skip};
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
@@ -21,14 +23,14 @@ impl Expression for Less {
     }
 }
 
-fn cell(end: EndSpec, variable: Option<usize>, offset: i64) -> CellSpec {
+fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
     let value = CellValue::Column { column: 2, at: At { end, variable, skipped: 0, offset } };
-    CellSpec { value, data_type: DataType::Int64 }
+    Cell { name: String::new(), value, data_type: DataType::Int64 }
 }
 
 /// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is
 /// compared with.
-fn falls(before: CellSpec) -> Recognize {
+fn falls(before: Cell) -> Recognize {
     let pattern = RowPattern::Sequence(vec![
         RowPattern::Variable(0),
         RowPattern::Repeat { part: Box::new(RowPattern::Variable(1)), min: 1, max: None, is_reluctant: false },
@@ -36,7 +38,7 @@ fn falls(before: CellSpec) -> Recognize {
     let count = CellValue::Fold { function: Fold::Count, column: None, variable: None };
     Recognize::new(RecognizeSpec {
         partition: vec![0],
-        order: vec![(1, Direction::ASCENDING)],
+        order: vec![SortKey::new(1, Direction::ASCENDING)],
         program: RecognizeProgram::new(&pattern).unwrap(),
         variables: vec![
             VariableSpec { name: "a".into(), condition: None },
@@ -45,11 +47,11 @@ fn falls(before: CellSpec) -> Recognize {
                 condition: Some(Condition { expression: Arc::new(Less), cells: vec![0, 1] }),
             },
         ],
-        cells: vec![cell(EndSpec::Last, None, 0), before],
+        cells: vec![cell(End::Last, None, 0), before],
         output: vec![
-            cell(EndSpec::First, None, 0),
-            cell(EndSpec::Last, Some(1), 0),
-            CellSpec { value: count, data_type: DataType::Int64 },
+            cell(End::First, None, 0),
+            cell(End::Last, Some(1), 0),
+            Cell { name: String::new(), value: count, data_type: DataType::Int64 },
         ],
         skip: Skip::PastLastRow,
         within: None,
@@ -92,7 +94,7 @@ fn step(recognize: &mut Recognize, upto: Time) -> Vec<Change> {
 #[test]
 fn matches_follow_the_rows_of_their_partition() {
     // The row before, seen from the row; and from the match so far.
-    for before in [cell(EndSpec::Last, None, -1), cell(EndSpec::Last, Some(1), -1)] {
+    for before in [cell(End::Last, None, -1), cell(End::Last, Some(1), -1)] {
         let mut recognize = falls(before);
         recognize
             .push(0, rows(&[(7, 1, 50, 1, 1), (7, 2, 40, 1, 1), (7, 3, 30, 1, 1), (7, 4, 60, 1, 1), (8, 1, 9, 1, 1)]));

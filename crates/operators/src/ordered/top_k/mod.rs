@@ -20,9 +20,11 @@ mod shown;
 
 use std::ops::{ControlFlow, Range};
 
-use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, NullKeys, ValueOrder};
-use anabranch_batch::order::Direction;
+use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
+use anabranch_spec::order::SortKey;
+use anabranch_spec::top_k::TopK;
 use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
@@ -32,19 +34,11 @@ use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 use shown::Shown;
 
-/// Which rows are wanted. Columns are positions in the input.
+/// Which rows are wanted, of rows of which types.
 #[derive(Clone, Debug)]
 pub struct TopKSpec {
-    /// Grouping columns; none means one group.
-    pub group: Vec<usize>,
-    /// The order within a group.
-    pub order: Vec<(usize, Direction)>,
-    /// Rows skipped in each group.
-    pub offset: usize,
-    /// Rows kept in each group after these; `None` keeps all.
-    pub limit: Option<usize>,
-    /// Whether a last column numbers the rows of a group, from 1, unsigned 64-bit.
-    pub row_number: bool,
+    /// Which rows are wanted.
+    pub top: TopK,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
     /// How eagerly the state is merged.
@@ -53,7 +47,7 @@ pub struct TopKSpec {
 
 /// The tactic. See the module's page.
 #[derive(Debug)]
-pub struct TopK {
+pub struct TopKTactic {
     group: Vec<usize>,
     /// Positions in a group that are put out, from 0.
     window: Range<Diff>,
@@ -65,24 +59,26 @@ pub struct TopK {
     trace: OrderedTrace,
 }
 
-impl TopK {
+impl TopKTactic {
     /// The first rows of nothing.
-    pub fn new(spec: TopKSpec) -> TopK {
-        let offset = Diff::try_from(spec.offset).unwrap_or(Diff::MAX);
-        let limit = spec.limit.map_or(Diff::MAX, |limit| Diff::try_from(limit).unwrap_or(Diff::MAX));
-        let n_columns = spec.input_types.len();
-        let order: Vec<_> = spec.order.into_iter().filter(|(column, _)| !spec.group.contains(column)).collect();
-        let is_plain = offset == 0 && spec.limit.is_some_and(|limit| limit > 0) && !spec.row_number;
-        let shown = is_plain.then(|| Shown::new(limit, spec.group.clone(), order.clone(), &spec.input_types));
-        let layout = Layout { key: spec.group.clone(), values: ValueOrder::Sorted(order), types: spec.input_types };
-        TopK {
-            group: spec.group,
+    pub fn new(spec: TopKSpec) -> TopKTactic {
+        let TopKSpec { top, input_types, effort } = spec;
+        let offset = Diff::try_from(top.offset).unwrap_or(Diff::MAX);
+        let limit = top.limit.map_or(Diff::MAX, |limit| Diff::try_from(limit).unwrap_or(Diff::MAX));
+        let n_columns = input_types.len();
+        let order: Vec<_> =
+            top.order.iter().map(SortKey::pair).filter(|(column, _)| !top.group.contains(column)).collect();
+        let is_plain = offset == 0 && top.limit.is_some_and(|limit| limit > 0) && !top.row_number;
+        let shown = is_plain.then(|| Shown::new(limit, top.group.clone(), order.clone(), &input_types));
+        let layout = Layout { key: top.group.clone(), values: ValueOrder::Sorted(order), types: input_types };
+        TopKTactic {
+            group: top.group,
             window: offset..offset.saturating_add(limit),
-            row_number: spec.row_number,
+            row_number: top.row_number,
             n_columns,
             pending: Pending::default(),
             shown,
-            trace: OrderedTrace::new(layout, spec.effort),
+            trace: OrderedTrace::new(layout, effort),
         }
     }
 
@@ -91,7 +87,7 @@ impl TopK {
     fn queries(&self, batch: &Batch) -> (Keys, Vec<Vec<Time>>) {
         let hashes = &batch.key().expect("the batch is keyed").hashes;
         let columns: Vec<ArrayRef> = self.group.iter().map(|&column| batch.column(column).clone()).collect();
-        let (keys, of_row) = Keys::from_columns(&columns, hashes, NullKeys::Match);
+        let (keys, of_row) = Keys::from_columns(&columns, hashes, Nulls::Equal);
         let times = touched_times(&of_row, batch.times());
         (keys, times)
     }
@@ -143,7 +139,7 @@ struct Ends {
     last: Columns,
 }
 
-impl Timed for TopK {
+impl Timed for TopKTactic {
     fn push(&mut self, input: usize, batch: Batch) {
         assert_eq!(input, 0, "top-k has one input");
         self.pending.push(batch);

@@ -15,7 +15,8 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use anabranch_arrangement::{Keys, NullKeys};
+use anabranch_arrangement::Keys;
+use anabranch_batch::order::Nulls;
 use anabranch_batch::order::{Direction, prefixes};
 use anabranch_batch::{Batch, Diff, Time, gather};
 use arrow::array::ArrayRef;
@@ -171,7 +172,7 @@ impl Shown {
         let first_rows: Vec<u32> = decided.asked.iter().map(|range| segments.first_row[range.start]).collect();
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
         let columns = gather::take(&self.key_columns(batch), &first_rows);
-        let (keys, key_of_range) = Keys::from_columns(&columns, &hashes, NullKeys::Match);
+        let (keys, key_of_range) = Keys::from_columns(&columns, &hashes, Nulls::Equal);
         let mut asked = AskedRanks { times: vec![Vec::new(); keys.len()], slots: vec![0; keys.len()], keys };
         for (range, key) in decided.asked.iter().zip(key_of_range) {
             let before = segments.times.get(range.start).saturating_sub(1);

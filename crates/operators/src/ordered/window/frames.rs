@@ -1,19 +1,22 @@
 //! Functions over the frames of all rows of all versions.
 
+use anabranch_spec::window::{Place, WindowCall, WindowFunction};
 use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::WindowFrame;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, gather};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
+use anabranch_spec::frame::WindowFrame;
+use anabranch_spec::order::SortKey;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, UInt32Array, new_null_array};
 use arrow::compute;
 use arrow::datatypes::Int64Type;
 
+use super::WindowSpec;
 use super::spans::{Peers, holders, pieces, spans};
-use super::{WindowCall, WindowFunction, WindowSpec};
-use crate::aggregate::{Aggregate, AggregateSpec, Call, Function};
+use crate::aggregate::{Aggregate, AggregateSpec};
 use crate::ordered::versions::Version;
 use anabranch_flow::tactic::{Output, Timed};
 
@@ -37,13 +40,11 @@ impl Frames<'_> {
     pub(super) fn results(&self, call: &WindowCall) -> Results {
         let values = match &call.function {
             WindowFunction::Aggregate(aggregate) => return self.aggregate(aggregate, &call.frame),
-            WindowFunction::First(column) => self.picked(*column, &call.frame, |pieces| Some(pieces.next()?.start)),
-            WindowFunction::Last(column) => {
-                self.picked(*column, &call.frame, |pieces| Some(pieces.next_back()?.end - 1))
-            }
-            WindowFunction::Nth(column, n) => {
-                self.picked(*column, &call.frame, |pieces| pieces.flatten().nth(n.checked_sub(1)?))
-            }
+            WindowFunction::Value { column, place } => self.picked(*column, &call.frame, |pieces| match place {
+                Place::First => Some(pieces.next()?.start),
+                Place::Last => Some(pieces.next_back()?.end - 1),
+                Place::Nth(n) => pieces.flatten().nth(n.checked_sub(1)?),
+            }),
             WindowFunction::PercentRank => self.shares(|version, peers| {
                 let others = (version.to - version.from - 1).max(1);
                 (peers.start - version.from) as f64 / others as f64
@@ -81,11 +82,11 @@ impl Frames<'_> {
     }
 
     fn spans(&self, version: &Version, frame: &WindowFrame) -> Vec<Range<usize>> {
-        spans(version, frame, self.peers, &self.spec.order, self.columns)
+        spans(version, frame, self.peers, &self.spec.window.order, self.columns)
     }
 
     /// An aggregate over frames: over changes whose time is a row's number, for each version apart.
-    fn aggregate(&self, call: &Call, frame: &WindowFrame) -> Results {
+    fn aggregate(&self, call: &AggregateCall, frame: &WindowFrame) -> Results {
         let changes = self.changes(call, frame);
         let mut out = Output::default();
         let mut aggregate = Aggregate::new(spec_of(call, changes.columns()), None);
@@ -108,7 +109,7 @@ impl Frames<'_> {
         };
         let values = match call.function {
             // (Over no rows a count is zero; all others are NULL.)
-            Function::Count => {
+            AggregateFunction::Count => {
                 Arc::new(values.as_primitive::<Int64Type>().iter().map(|n| n.or(Some(0))).collect::<Int64Array>())
             }
             _ => values,
@@ -120,7 +121,7 @@ impl Frames<'_> {
 
     /// The elements of all frames, as they come and go from row to row: number of the version,
     /// argument, filter, place in the order.
-    fn changes(&self, call: &Call, frame: &WindowFrame) -> Batch {
+    fn changes(&self, call: &AggregateCall, frame: &WindowFrame) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
         for (number, version) in self.versions.iter().enumerate() {
@@ -152,16 +153,19 @@ fn of(version: &Version) -> Range<usize> {
 }
 
 /// The call over the columns of [`Frames::changes`], for each version.
-fn spec_of(call: &Call, columns: &[ArrayRef]) -> AggregateSpec {
+fn spec_of(call: &AggregateCall, columns: &[ArrayRef]) -> AggregateSpec {
     let place = columns.len() - 1;
     let takes_order = matches!(
         call.function,
-        Function::StringAgg(_) | Function::ArrayAgg | Function::FirstValue | Function::LastValue
+        AggregateFunction::StringAgg(_)
+            | AggregateFunction::ArrayAgg
+            | AggregateFunction::FirstValue
+            | AggregateFunction::LastValue
     );
-    let call = Call {
+    let call = AggregateCall {
         argument: call.argument.map(|_| 1),
         filter: call.filter.map(|_| 1 + usize::from(call.argument.is_some())),
-        order: if takes_order && !call.distinct { vec![(place, Direction::ASCENDING)] } else { vec![] },
+        order: if takes_order && !call.distinct { vec![SortKey::new(place, Direction::ASCENDING)] } else { vec![] },
         ..call.clone()
     };
     let input_types = columns.iter().map(|column| column.data_type().clone()).collect();

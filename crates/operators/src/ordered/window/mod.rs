@@ -8,7 +8,7 @@
 //!
 //! Law: at every time, the rows of each partition are put in order (ties by the remaining columns;
 //! a row with multiplicity n comes n times), and each yields one row: its columns, then the results
-//! of the functions over its [`WindowFrame`]. A row of which a result does not exist (out of range)
+//! of the functions over its [`WindowFrame`](anabranch_spec::frame::WindowFrame). A row of which a result does not exist (out of range)
 //! is an error, retracted when the result exists again.
 //!
 //! Frames move with their row and never back, so the rows whose frames hold a given row lie beside
@@ -28,50 +28,18 @@ mod tactic;
 mod tests;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::WindowFrame;
-use anabranch_batch::order::Direction;
+use anabranch_spec::window::Window;
 use arrow::datatypes::DataType;
 
-use crate::aggregate::Call;
 pub use tactic::WindowTactic;
 
-/// What is computed. Columns are positions in the input.
+/// What is computed, of rows of which types.
 #[derive(Clone, Debug)]
 pub struct WindowSpec {
-    /// Rows look at the rows of their partition; NULL equals NULL.
-    pub partition: Vec<usize>,
-    /// The order of a partition's rows.
-    pub order: Vec<(usize, Direction)>,
-    /// One output column each, after the input's columns.
-    pub calls: Vec<WindowCall>,
+    /// What is computed.
+    pub window: Window,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
     /// How eagerly the state is merged.
     pub effort: MergeEffort,
-}
-
-/// A function over a frame.
-#[derive(Clone, Debug)]
-pub struct WindowCall {
-    /// What is computed.
-    pub function: WindowFunction,
-    /// Over which rows.
-    pub frame: WindowFrame,
-}
-
-/// What is computed over a frame.
-#[derive(Clone, Debug)]
-pub enum WindowFunction {
-    /// An aggregate of the rows. (Its order is not looked at: elements come in the window's order.)
-    Aggregate(Call),
-    /// A column of the first row; NULL without one.
-    First(usize),
-    /// A column of the last row.
-    Last(usize),
-    /// A column of the row with this number, from 1.
-    Nth(usize, usize),
-    /// Rows before the peers, of all rows of the partition but one.
-    PercentRank,
-    /// Rows up to the last peer, of all rows of the partition.
-    CumeDist,
 }

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_batch::order::{Comparator, Direction};
+use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
+use anabranch_spec::order::SortKey;
 use arrow::array::ArrayRef;
 
 use crate::ordered::versions::Version;
@@ -20,9 +21,9 @@ pub(super) struct Peers {
 
 impl Peers {
     /// The peers of the versions' rows: what the order's columns do not tell apart.
-    pub(super) fn new(versions: &[Version], order: &[(usize, Direction)], columns: &[ArrayRef]) -> Peers {
-        let keys: Vec<ArrayRef> = order.iter().map(|(column, _)| columns[*column].clone()).collect();
-        let directions: Vec<Direction> = order.iter().map(|(_, direction)| *direction).collect();
+    pub(super) fn new(versions: &[Version], order: &[SortKey], columns: &[ArrayRef]) -> Peers {
+        let keys: Vec<ArrayRef> = order.iter().map(|key| columns[key.column].clone()).collect();
+        let directions: Vec<Direction> = order.iter().map(SortKey::direction).collect();
         let comparator = Comparator::new(&keys, &keys, &directions);
         let mut groups: Vec<Range<usize>> = Vec::new();
         for version in versions {
@@ -54,7 +55,7 @@ pub(super) fn spans(
     version: &Version,
     frame: &WindowFrame,
     peers: &Peers,
-    order: &[(usize, Direction)],
+    order: &[SortKey],
     columns: &[ArrayRef],
 ) -> Vec<Range<usize>> {
     let first = |bound| Finder::new(bound, version, peers, order, columns);
@@ -85,12 +86,12 @@ impl<'a> Finder<'a> {
         bound: FrameBound,
         version: &'a Version,
         peers: &'a Peers,
-        order: &[(usize, Direction)],
+        order: &[SortKey],
         columns: &[ArrayRef],
     ) -> Finder<'a> {
         let comparator = match bound {
             FrameBound::Key(column) => {
-                let (key, direction) = order[0];
+                let (key, direction) = order[0].pair();
                 let (keys, bounds) = ([columns[key].clone()], [columns[column].clone()]);
                 Some(Comparator::new(&keys, &bounds, &[direction]))
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Layout, ValueOrder};
 use anabranch_batch::{Batch, Time};
+use anabranch_spec::order::SortKey;
 use arrow::array::{ArrayRef, StringViewArray};
 
 use super::WindowSpec;
@@ -25,8 +26,14 @@ pub struct WindowTactic {
 impl WindowTactic {
     /// Functions over no rows yet.
     pub fn new(spec: WindowSpec) -> WindowTactic {
-        let order = spec.order.iter().filter(|(column, _)| !spec.partition.contains(column)).copied().collect();
-        let (key, types) = (spec.partition.clone(), spec.input_types.clone());
+        let order = spec
+            .window
+            .order
+            .iter()
+            .map(SortKey::pair)
+            .filter(|(column, _)| !spec.window.partition.contains(column))
+            .collect();
+        let (key, types) = (spec.window.partition.clone(), spec.input_types.clone());
         WindowTactic {
             trace: OrderedTrace::new(Layout { key, values: ValueOrder::Sorted(order), types }, spec.effort),
             pending: Pending::default(),
@@ -36,10 +43,10 @@ impl WindowTactic {
 
     /// Puts out what came and what went.
     fn give(&self, versions: &[Version], mut columns: Vec<ArrayRef>, out: &mut Output) {
-        let peers = Peers::new(versions, &self.spec.order, &columns);
+        let peers = Peers::new(versions, &self.spec.window.order, &columns);
         let frames = Frames { spec: &self.spec, versions, columns: &columns, peers: &peers };
         let (mut results, mut failed) = (Vec::new(), BTreeMap::new());
-        for call in &self.spec.calls {
+        for call in &self.spec.window.calls {
             let of_call = frames.results(call);
             results.push(of_call.values);
             // (A row that fails twice is one error, the first call's.)
@@ -71,7 +78,7 @@ impl Timed for WindowTactic {
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let Some(batch) = self.pending.take_before(upto) else { return };
         let read: Vec<usize> = (0..self.spec.input_types.len()).collect();
-        let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.partition, &read, upto);
+        let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.window.partition, &read, upto);
         if !versions.is_empty() {
             self.give(&versions, columns, out);
         }

@@ -1,22 +1,25 @@
+use anabranch_spec::aggregate::AggregateCall;
+use anabranch_spec::order::SortKey;
+use anabranch_spec::window::{Window, WindowCall, WindowFunction};
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use anabranch_spec::aggregate::AggregateFunction;
+use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::*;
-use crate::aggregate::Function;
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Key, order, value, at, diff.
 type Update = (i64, i64, i64, Time, Diff);
 
 fn sums(start: FrameBound, end: FrameBound, exclude: Exclude) -> WindowTactic {
-    let sum = Call {
-        function: Function::Sum,
+    let sum = AggregateCall {
+        function: AggregateFunction::Sum,
         argument: Some(2),
         distinct: false,
         filter: None,
@@ -25,9 +28,11 @@ fn sums(start: FrameBound, end: FrameBound, exclude: Exclude) -> WindowTactic {
     };
     let frame = WindowFrame { start, end, exclude };
     WindowTactic::new(WindowSpec {
-        partition: vec![0],
-        order: vec![(1, Direction::ASCENDING)],
-        calls: vec![WindowCall { function: WindowFunction::Aggregate(sum), frame }],
+        window: Window {
+            partition: vec![0],
+            order: vec![SortKey::new(1, Direction::ASCENDING)],
+            calls: vec![WindowCall { function: WindowFunction::Aggregate(sum), frame }],
+        },
         input_types: vec![DataType::Int64; 3],
         effort: MergeEffort::default(),
     })

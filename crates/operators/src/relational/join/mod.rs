@@ -27,7 +27,8 @@ mod pairs;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_arrangement::{NullKeys, Reader, Run, Sealed};
+use anabranch_arrangement::{Reader, Run, Sealed};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{END, Time};
 
 use crate::stateless::filter_project::Stage;
@@ -49,7 +50,7 @@ pub struct JoinSpec {
     /// Key columns of the right arrangement.
     pub right_key: Vec<usize>,
     /// Whether NULL keys match each other.
-    pub nulls: NullKeys,
+    pub nulls: Nulls,
     /// Columns of the left rows that the stage needs.
     pub gather_left: Vec<usize>,
     /// Columns of the right rows that the stage needs.

@@ -1,7 +1,7 @@
 //! What a semi, anti or mark join matches on, and what it yields.
 
-use anabranch_arrangement::NullKeys;
 use anabranch_batch::Time;
+use anabranch_batch::order::Nulls;
 
 use crate::expression::ExpressionRef;
 use crate::stateless::filter_project::Stage;
@@ -36,7 +36,7 @@ pub struct SemiJoinSpec {
     /// Key columns of the right arrangement.
     pub right_key: Vec<usize>,
     /// Whether NULL keys match each other.
-    pub nulls: NullKeys,
+    pub nulls: Nulls,
     /// Which left rows to yield.
     pub keep: Keep,
     /// The condition beyond equal keys.

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_arrangement::{Keys, Matches, NullKeys, Run, Sealed, gather_rows, probe};
+use anabranch_arrangement::{Keys, Matches, Run, Sealed, gather_rows, probe};
+use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather, hash};
 use arrow::array::{ArrayRef, BooleanArray};
 
@@ -323,7 +324,7 @@ fn slices(batch: &Batch) -> Vec<Batch> {
 fn some_keys(keys: &Keys, places: &[u32]) -> Keys {
     let columns = gather::take(keys.columns(), places);
     let hashes: Vec<u64> = places.iter().map(|key| keys.hashes()[*key as usize]).collect();
-    Keys::from_columns(&columns, &hashes, NullKeys::Match).0
+    Keys::from_columns(&columns, &hashes, Nulls::Equal).0
 }
 
 fn probe_all(runs: &[Arc<Run>], key: &[usize], keys: &Keys, before: Time) -> Matches {

@@ -34,10 +34,11 @@ mod tactic;
 #[cfg(test)]
 mod tests;
 
-pub use pattern::{Automaton, DetectPattern};
+pub use pattern::Automaton;
 pub use tactic::Detect;
 
 use anabranch_batch::Time;
+use anabranch_spec::pattern::{Overlap, Simultaneous, Takes};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
@@ -71,42 +72,11 @@ pub struct DetectSpec {
 #[derive(Clone)]
 pub struct Element {
     /// How many events it looks at.
-    pub takes: DetectTakes,
+    pub takes: Takes,
     /// What an event must meet; `None` is met by all.
     pub condition: Option<ExpressionRef>,
     /// Whether the condition reads the register.
     pub reads_register: bool,
     /// The new register, one expression a column; `None` leaves it as it is.
     pub register: Option<Vec<ExpressionRef>>,
-}
-
-/// How many events of an instant an element looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DetectTakes {
-    /// The one event of an instant, which meets the condition.
-    Event,
-    /// An instant of which some event meets the condition.
-    Some,
-    /// An instant of which every event meets the condition.
-    All,
-    /// An instant of which no event meets the condition.
-    None,
-}
-
-/// Whether instances overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Overlap {
-    /// Every event may begin one.
-    Allowed,
-    /// One begins only when none is in progress.
-    Forbidden,
-}
-
-/// What several events of a group at one time are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Simultaneous {
-    /// One instant without order.
-    Instant,
-    /// A sequence, in order of arrival.
-    Arrival,
 }

@@ -8,18 +8,7 @@
 //! Cost: O(n²) for n occurrences, once a query. Source: Glushkov, "The abstract theory of automata"
 //! (1961); Trill's `Detect` builds arcs with epsilons instead.
 
-/// A regular expression. Elements are numbers, of conditions listed elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum DetectPattern {
-    /// One element.
-    Element(usize),
-    /// One after another; of nothing, the empty sequence.
-    Sequence(Vec<DetectPattern>),
-    /// Any one of these.
-    Alternatives(Vec<DetectPattern>),
-    /// At least so often, and at most so often.
-    Repeat(Box<DetectPattern>, usize, Option<usize>),
-}
+use anabranch_spec::pattern::Pattern;
 
 /// Most occurrences that an expression may have, repetitions written out.
 pub const OCCURRENCES_MAX: usize = 10_000;
@@ -49,51 +38,13 @@ struct PatternPart {
     is_nullable: bool,
 }
 
-impl DetectPattern {
-    /// The expression, no or one time.
-    pub fn optional(self) -> DetectPattern {
-        DetectPattern::Repeat(Box::new(self), 0, Some(1))
-    }
-
-    /// The expression any number of times.
-    pub fn star(self) -> DetectPattern {
-        DetectPattern::Repeat(Box::new(self), 0, None)
-    }
-
-    /// The expression at least once.
-    pub fn plus(self) -> DetectPattern {
-        DetectPattern::Repeat(Box::new(self), 1, None)
-    }
-
-    /// Occurrences of elements, repetitions written out; saturating.
-    pub fn n_occurrences(&self) -> usize {
-        let sum =
-            |parts: &[DetectPattern]| parts.iter().fold(0usize, |sum, part| sum.saturating_add(part.n_occurrences()));
-        match self {
-            DetectPattern::Element(_) => 1,
-            DetectPattern::Sequence(parts) | DetectPattern::Alternatives(parts) => sum(parts),
-            DetectPattern::Repeat(part, min, max) => part.n_occurrences().saturating_mul(max.unwrap_or((*min).max(1))),
-        }
-    }
-
-    /// Whether no event at all is a match.
-    pub fn accepts_nothing_at_all(&self) -> bool {
-        match self {
-            DetectPattern::Element(_) => false,
-            DetectPattern::Sequence(parts) => parts.iter().all(DetectPattern::accepts_nothing_at_all),
-            DetectPattern::Alternatives(parts) => parts.iter().any(DetectPattern::accepts_nothing_at_all),
-            DetectPattern::Repeat(part, min, _) => *min == 0 || part.accepts_nothing_at_all(),
-        }
-    }
-}
-
 impl Automaton {
     /// The automaton of an expression. The empty match is never one.
     ///
     /// # Panics
     /// If the expression has more than [`OCCURRENCES_MAX`] occurrences, or repeats at most fewer
     /// times than at least.
-    pub fn new(pattern: &DetectPattern) -> Automaton {
+    pub fn new(pattern: &Pattern) -> Automaton {
         assert!(pattern.n_occurrences() <= OCCURRENCES_MAX, "a pattern has at most {OCCURRENCES_MAX} occurrences");
         let mut automaton = Automaton::default();
         let part = automaton.add(pattern);
@@ -107,35 +58,35 @@ impl Automaton {
         automaton
     }
 
-    fn add(&mut self, pattern: &DetectPattern) -> PatternPart {
+    fn add(&mut self, pattern: &Pattern) -> PatternPart {
         match pattern {
-            DetectPattern::Element(element) => {
+            Pattern::Element(element) => {
                 let state = self.element.len() as u32;
                 self.element.push(*element);
                 self.next.push(Vec::new());
                 PatternPart { first: vec![state], last: vec![state], is_nullable: false }
             }
-            DetectPattern::Sequence(parts) => {
+            Pattern::Sequence(parts) => {
                 let empty = PatternPart { is_nullable: true, ..PatternPart::default() };
                 parts.iter().fold(empty, |before, part| {
                     let part = self.add(part);
                     self.follow(before, part)
                 })
             }
-            DetectPattern::Alternatives(parts) => parts.iter().fold(PatternPart::default(), |mut all, part| {
+            Pattern::Alternatives(parts) => parts.iter().fold(PatternPart::default(), |mut all, part| {
                 let part = self.add(part);
                 all.first.extend(part.first);
                 all.last.extend(part.last);
                 all.is_nullable |= part.is_nullable;
                 all
             }),
-            DetectPattern::Repeat(part, min, max) => self.add_repeated(part, *min, *max),
+            Pattern::Repeat(part, min, max) => self.add_repeated(part, *min, *max),
         }
     }
 
     /// The part once for each necessary time; optional times nest, so that each is entered only
     /// after the one before. The last time loops when there is no most.
-    fn add_repeated(&mut self, part: &DetectPattern, min: usize, max: Option<usize>) -> PatternPart {
+    fn add_repeated(&mut self, part: &Pattern, min: usize, max: Option<usize>) -> PatternPart {
         assert!(max.is_none_or(|max| max >= min), "a repetition ends no earlier than it begins");
         let times: Vec<PatternPart> = (0..max.unwrap_or(min.max(1))).map(|_| self.add(part)).collect();
         if let (None, Some(last)) = (max, times.last()) {
@@ -187,23 +138,23 @@ mod tests {
     }
 
     /// Whether the expression accepts these elements, by trying all ways to cut.
-    fn model(pattern: &DetectPattern, elements: &[usize]) -> bool {
-        let cuts = |left: &DetectPattern, right: &DetectPattern| {
+    fn model(pattern: &Pattern, elements: &[usize]) -> bool {
+        let cuts = |left: &Pattern, right: &Pattern| {
             (0..=elements.len()).any(|cut| model(left, &elements[..cut]) && model(right, &elements[cut..]))
         };
         match pattern {
-            DetectPattern::Element(element) => elements == [*element],
-            DetectPattern::Sequence(parts) => match parts.split_first() {
+            Pattern::Element(element) => elements == [*element],
+            Pattern::Sequence(parts) => match parts.split_first() {
                 None => elements.is_empty(),
-                Some((head, tail)) => cuts(head, &DetectPattern::Sequence(tail.to_vec())),
+                Some((head, tail)) => cuts(head, &Pattern::Sequence(tail.to_vec())),
             },
-            DetectPattern::Alternatives(parts) => parts.iter().any(|part| model(part, elements)),
-            DetectPattern::Repeat(part, min, max) => {
+            Pattern::Alternatives(parts) => parts.iter().any(|part| model(part, elements)),
+            Pattern::Repeat(part, min, max) => {
                 (*min == 0 && elements.is_empty())
                     || (*max != Some(0)
                         && (!elements.is_empty() || *min > 0)
                         && (usize::from(!elements.is_empty())..=elements.len()).any(|cut| {
-                            let rest = DetectPattern::Repeat(
+                            let rest = Pattern::Repeat(
                                 part.clone(),
                                 min.saturating_sub(1),
                                 max.map(|max| max.saturating_sub(1)),
@@ -215,7 +166,7 @@ mod tests {
         }
     }
 
-    fn random_pattern(state: &mut u64, depth: usize) -> DetectPattern {
+    fn random_pattern(state: &mut u64, depth: usize) -> Pattern {
         let mut random = |n: u64| {
             *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (*state >> 33) % n
@@ -224,11 +175,11 @@ mod tests {
         let n = random(3);
         let max = random(3);
         match choice {
-            0 | 1 => DetectPattern::Element(n as usize % 2),
-            2 => DetectPattern::Sequence((0..n).map(|_| random_pattern(state, depth - 1)).collect()),
-            3 => DetectPattern::Alternatives((0..=n).map(|_| random_pattern(state, depth - 1)).collect()),
+            0 | 1 => Pattern::Element(n as usize % 2),
+            2 => Pattern::Sequence((0..n).map(|_| random_pattern(state, depth - 1)).collect()),
+            3 => Pattern::Alternatives((0..=n).map(|_| random_pattern(state, depth - 1)).collect()),
             4 => random_pattern(state, depth - 1).star(),
-            _ => DetectPattern::Repeat(
+            _ => Pattern::Repeat(
                 Box::new(random_pattern(state, depth - 1)),
                 n as usize,
                 (max > 0).then_some((n + max) as usize),
@@ -257,8 +208,8 @@ mod tests {
 
     #[test]
     fn only_loops_are_unbounded() {
-        let element = || DetectPattern::Element(0);
+        let element = || Pattern::Element(0);
         assert!(Automaton::new(&element().plus()).is_unbounded);
-        assert!(!Automaton::new(&DetectPattern::Repeat(Box::new(element()), 2, Some(9))).is_unbounded);
+        assert!(!Automaton::new(&Pattern::Repeat(Box::new(element()), 2, Some(9))).is_unbounded);
     }
 }

@@ -1,10 +1,11 @@
 //! One step of many instances at once: which arcs they may follow, and the registers they get.
 
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, Until, gather};
+use anabranch_spec::pattern::Takes;
 use arrow::array::{ArrayRef, BooleanArray};
 
 use super::tactic::Instant;
-use super::{DetectSpec, DetectTakes, Element};
+use super::{DetectSpec, Element};
 use crate::expression::{ExpressionRef, evaluate};
 use crate::stateless::filter_project::{error_rows, evaluate_mask};
 use crate::temporal::events::Ready;
@@ -83,10 +84,10 @@ impl<'a> DetectStep<'a> {
         for &state in states {
             let element = self.spec.automaton.element[state as usize];
             let is_possible = match (self.spec.elements[element].takes, &self.masks[element]) {
-                (DetectTakes::Event, _) if rows.len() != 1 => false,
+                (Takes::Event, _) if rows.len() != 1 => false,
                 (_, Mask::Unknown) => true,
-                (takes, Mask::All) => takes.holds(rows, |_| true),
-                (takes, Mask::Rows(mask)) => takes.holds(rows, |row| mask.value(row as usize)),
+                (takes, Mask::All) => holds(takes, rows, |_| true),
+                (takes, Mask::Rows(mask)) => holds(takes, rows, |row| mask.value(row as usize)),
             };
             if is_possible {
                 candidates.push(Candidate { instant, state, start, register });
@@ -129,7 +130,7 @@ impl<'a> DetectStep<'a> {
                 let met: Vec<bool> = answers.by_ref().take(rows.len()).collect();
                 let positions: Vec<u32> = (0..rows.len() as u32).collect();
                 keep[index as usize] =
-                    self.spec.elements[element].takes.holds(&positions, |position| met[position as usize]);
+                    holds(self.spec.elements[element].takes, &positions, |position| met[position as usize]);
             }
         }
         let mut keep = keep.into_iter();
@@ -204,7 +205,7 @@ impl<'a> DetectStep<'a> {
     fn rows_met(&self, candidate: &Candidate, element: usize, out: &mut Output) -> Vec<u32> {
         let rows = self.rows_of(candidate.instant);
         match (self.spec.elements[element].takes, &self.masks[element]) {
-            (DetectTakes::Event, _) | (_, Mask::All) => rows.to_vec(),
+            (Takes::Event, _) | (_, Mask::All) => rows.to_vec(),
             (_, Mask::Rows(mask)) => rows.iter().copied().filter(|&row| mask.value(row as usize)).collect(),
             (_, Mask::Unknown) => {
                 let Some(condition) = &self.spec.elements[element].condition else { return rows.to_vec() };
@@ -272,15 +273,13 @@ fn evaluate_parts<'i>(
     }
 }
 
-impl DetectTakes {
-    /// Whether these events, of which each meets the condition or not, are taken.
-    fn holds(self, events: &[u32], meets: impl Fn(u32) -> bool) -> bool {
-        let mut events = events.iter().map(|&event| meets(event));
-        match self {
-            DetectTakes::Event => events.all(|met| met),
-            DetectTakes::Some => events.any(|met| met),
-            DetectTakes::All => events.all(|met| met),
-            DetectTakes::None => !events.any(|met| met),
-        }
+/// Whether an element takes these events, of which each meets its condition or not.
+fn holds(takes: Takes, events: &[u32], meets: impl Fn(u32) -> bool) -> bool {
+    let mut events = events.iter().map(|&event| meets(event));
+    match takes {
+        Takes::Event => events.all(|met| met),
+        Takes::Some => events.any(|met| met),
+        Takes::All => events.all(|met| met),
+        Takes::None => !events.any(|met| met),
     }
 }

@@ -1,5 +1,6 @@
 //! Groups, their instances, and the rounds in which events are shown to them.
 
+use anabranch_spec::pattern::{Overlap, Simultaneous};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -7,8 +8,8 @@ use anabranch_batch::{Batch, Columns, Diffs, Time, Times, gather, hash};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
+use super::DetectSpec;
 use super::step::{Candidate, DetectStep, Mask, Taken};
-use super::{DetectSpec, Overlap, Simultaneous};
 use crate::aggregate::group_table::GroupTable;
 use crate::stateless::filter_project::error_rows;
 use crate::temporal::events::{EventQueue, Ready, with_lifetimes};

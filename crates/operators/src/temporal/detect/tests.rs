@@ -1,3 +1,4 @@
+use anabranch_spec::pattern::{Overlap, Pattern, Simultaneous, Takes};
 use std::sync::Arc;
 
 use anabranch_batch::Columns;
@@ -44,14 +45,14 @@ const C: i64 = 300;
 
 fn is(letter: i64) -> Element {
     let condition: ExpressionRef = Arc::new(Condition(move |value, _| value / 100 * 100 == letter));
-    Element { takes: DetectTakes::Event, condition: Some(condition), reads_register: false, register: None }
+    Element { takes: Takes::Event, condition: Some(condition), reads_register: false, register: None }
 }
 
 fn with(element: Element, register: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Element {
     Element { register: Some(vec![Arc::new(Function(register))]), ..element }
 }
 
-fn spec(pattern: DetectPattern, elements: Vec<Element>, duration: Time) -> DetectSpec {
+fn spec(pattern: Pattern, elements: Vec<Element>, duration: Time) -> DetectSpec {
     DetectSpec {
         automaton: Automaton::new(&pattern),
         elements,
@@ -65,12 +66,12 @@ fn spec(pattern: DetectPattern, elements: Vec<Element>, duration: Time) -> Detec
     }
 }
 
-fn element(index: usize) -> DetectPattern {
-    DetectPattern::Element(index)
+fn element(index: usize) -> Pattern {
+    Pattern::Element(index)
 }
 
-fn sequence(parts: &[DetectPattern]) -> DetectPattern {
-    DetectPattern::Sequence(parts.to_vec())
+fn sequence(parts: &[Pattern]) -> Pattern {
+    Pattern::Sequence(parts.to_vec())
 }
 
 fn check_detect(spec: DetectSpec, input: &[Event], expected: &[Event]) {
@@ -99,7 +100,7 @@ fn counting(overlap: Overlap) -> DetectSpec {
     let counted = |least: bool| {
         let condition: ExpressionRef =
             Arc::new(Condition(move |value, register| value == B && if least { register > 1 } else { register == 1 }));
-        Element { takes: DetectTakes::Event, condition: Some(condition), reads_register: true, register: None }
+        Element { takes: Takes::Event, condition: Some(condition), reads_register: true, register: None }
     };
     let elements =
         vec![with(is(A), |_, register| register + 1), with(counted(true), |_, register| register - 1), counted(false)];
@@ -115,7 +116,7 @@ fn conditions_read_the_register() {
 }
 
 /// The letters of a match, as digits of its register.
-fn spelled(pattern: DetectPattern, duration: Time) -> DetectSpec {
+fn spelled(pattern: Pattern, duration: Time) -> DetectSpec {
     let letters = [A, B, C].map(|letter| with(is(letter), move |_, register| register * 10 + letter / 100));
     spec(pattern, letters.into(), duration)
 }
@@ -145,9 +146,9 @@ fn instants_are_asked_as_a_whole() {
     let takes = |element: Element, takes| Element { takes, ..element };
     let pattern = sequence(&[element(0), element(1).star(), element(2)]);
     let elements = vec![
-        with(takes(is(A), DetectTakes::Some), |value, register| register + value % 100),
-        takes(is(B), DetectTakes::None),
-        takes(is(B), DetectTakes::All),
+        with(takes(is(A), Takes::Some), |value, register| register + value % 100),
+        takes(is(B), Takes::None),
+        takes(is(B), Takes::All),
     ];
     let spec = DetectSpec { overlap: Overlap::Forbidden, ..spec(pattern, elements, 10) };
     let input = [(0, END, A + 1), (0, END, A + 2), (0, END, C), (1, END, A), (1, END, C), (2, END, B), (2, END, B)];
@@ -157,8 +158,8 @@ fn instants_are_asked_as_a_whole() {
 #[test]
 fn groups_match_on_their_own() {
     // The register is the group's own count of events.
-    let any = Element { takes: DetectTakes::Event, condition: None, reads_register: false, register: None };
-    let pattern = DetectPattern::Repeat(Box::new(element(0)), 3, Some(3));
+    let any = Element { takes: Takes::Event, condition: None, reads_register: false, register: None };
+    let pattern = Pattern::Repeat(Box::new(element(0)), 3, Some(3));
     let spec = DetectSpec { group: vec![0], register: vec![], ..spec(pattern, vec![any], 10) };
     let input: Vec<Event> = (0..9).map(|time| (time, END, time % 2)).collect();
     check_detect(spec, &input, &[(4, 10, 0), (5, 11, 1), (6, 12, 0), (7, 13, 1), (8, 14, 0)]);

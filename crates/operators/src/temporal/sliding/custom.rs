@@ -8,11 +8,11 @@
 use std::ops::Range;
 
 use anabranch_batch::{Batch, types};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::ArrayRef;
 
 use super::Sliding;
 use crate::aggregate::custom::{CustomAggregate, Results, States};
-use crate::aggregate::{Call, Function};
 
 /// A call of a user's aggregate.
 pub(super) struct Custom {
@@ -25,8 +25,9 @@ pub(super) struct Custom {
 
 impl Custom {
     /// Of a call, if it is one of a user's aggregate.
-    pub(super) fn new(call: &Call) -> Option<Custom> {
-        let Function::Custom(function, _) = &call.function else { return None };
+    pub(super) fn new(call: &AggregateCall) -> Option<Custom> {
+        let AggregateFunction::Custom(function, _) = &call.function else { return None };
+        let function = CustomAggregate::of(function);
         let states = function.states(&call.output_type);
         Some(Custom { function: function.clone(), arguments: call.arguments().collect(), states, n_pieces: 0 })
     }

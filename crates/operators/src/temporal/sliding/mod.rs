@@ -27,6 +27,7 @@ mod spec;
 use std::collections::VecDeque;
 
 use anabranch_batch::{Batch, Diffs, END, Time, hash};
+use anabranch_spec::aggregate::AggregateFunction;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
@@ -36,7 +37,6 @@ use self::pieces::Pieces;
 pub use self::spec::SlidingSpec;
 use super::arrivals::Arrivals;
 use super::events::one_each;
-use crate::aggregate::Function;
 use crate::aggregate::group_table::GroupTable;
 use crate::aggregate::group_table::keys::KeyStore;
 use anabranch_flow::tactic::{Output, Timed};
@@ -49,7 +49,7 @@ pub struct Sliding {
     keys: Vec<usize>,
     /// Columns of distinct arguments.
     arguments: Vec<usize>,
-    calls: Vec<Call>,
+    calls: Vec<SlidingCall>,
     /// Users' aggregates, in order of their calls.
     custom: Vec<Custom>,
     duration: i64,
@@ -83,7 +83,7 @@ pub struct Sliding {
 
 /// A result column.
 #[derive(Clone, Copy, Debug)]
-enum Call {
+enum SlidingCall {
     Rows,
     /// Of these, the number of the argument.
     Count(usize),
@@ -123,22 +123,22 @@ impl Sliding {
         let SlidingSpec { aggregate, duration, apart, .. } = spec;
         let mut arguments: Vec<usize> = Vec::new();
         let custom = aggregate.calls.iter().filter_map(Custom::new).collect();
-        let calls: Vec<Call> = aggregate
+        let calls: Vec<SlidingCall> = aggregate
             .calls
             .iter()
             .map(|call| {
-                if matches!(call.function, Function::Custom(..)) {
-                    return Call::Custom;
+                if matches!(call.function, AggregateFunction::Custom(..)) {
+                    return SlidingCall::Custom;
                 }
-                let Some(column) = call.argument else { return Call::Rows };
+                let Some(column) = call.argument else { return SlidingCall::Rows };
                 let at = arguments.iter().position(|known| *known == column).unwrap_or_else(|| {
                     arguments.push(column);
                     arguments.len() - 1
                 });
                 match call.function {
-                    Function::Count => Call::Count(at),
-                    Function::Sum => Call::Sum(at),
-                    _ => Call::Avg(at),
+                    AggregateFunction::Count => SlidingCall::Count(at),
+                    AggregateFunction::Sum => SlidingCall::Sum(at),
+                    _ => SlidingCall::Avg(at),
                 }
             })
             .collect();
@@ -382,21 +382,20 @@ impl Sliding {
         let rows = self.groups[slot as usize].rows;
         let sums = &self.sums[slot as usize * n..][..n];
         let total = |at: usize| (sums[at].count > 0).then_some(sums[at].total);
-        let fits =
-            |call: &Call| !matches!(call, Call::Sum(at) if total(*at).is_some_and(|t| i64::try_from(t).is_err()));
+        let fits = |call: &SlidingCall| !matches!(call, SlidingCall::Sum(at) if total(*at).is_some_and(|t| i64::try_from(t).is_err()));
         if !self.calls.iter().all(fits) {
             return self.pieces.failed.push((time, until));
         }
         for (at, call) in self.calls.iter().enumerate() {
             match call {
-                Call::Rows => self.pieces.values[at].push(Some(rows)),
-                Call::Count(argument) => self.pieces.values[at].push(Some(sums[*argument].count)),
-                Call::Sum(argument) => self.pieces.values[at].push(total(*argument).map(|total| total as i64)),
-                Call::Avg(argument) => {
+                SlidingCall::Rows => self.pieces.values[at].push(Some(rows)),
+                SlidingCall::Count(argument) => self.pieces.values[at].push(Some(sums[*argument].count)),
+                SlidingCall::Sum(argument) => self.pieces.values[at].push(total(*argument).map(|total| total as i64)),
+                SlidingCall::Avg(argument) => {
                     let count = sums[*argument].count;
                     self.pieces.means[at].push(total(*argument).map(|total| total as f64 / count as f64));
                 }
-                Call::Custom => {}
+                SlidingCall::Custom => {}
             }
         }
         self.pieces.slots.push(slot);

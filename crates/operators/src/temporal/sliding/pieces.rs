@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, Until, gather};
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringViewArray};
 
-use super::{Call, Sliding};
+use super::{Sliding, SlidingCall};
 use crate::aggregate::custom::Results;
 use anabranch_flow::tactic::Output;
 
@@ -46,9 +46,9 @@ impl Pieces {
         let mut custom = custom.into_iter();
         for (call, (values, means)) in tactic.calls.iter().zip(self.values.into_iter().zip(self.means)) {
             columns.push(match call {
-                Call::Avg(_) => Arc::new(Float64Array::from(means)),
-                Call::Rows | Call::Count(_) | Call::Sum(_) => Arc::new(Int64Array::from(values)),
-                Call::Custom => custom.next().expect("every user's aggregate has results").values,
+                SlidingCall::Avg(_) => Arc::new(Float64Array::from(means)),
+                SlidingCall::Rows | SlidingCall::Count(_) | SlidingCall::Sum(_) => Arc::new(Int64Array::from(values)),
+                SlidingCall::Custom => custom.next().expect("every user's aggregate has results").values,
             });
         }
         let until = match tactic.apart {

@@ -1,10 +1,11 @@
 //! What a sliding aggregate is asked to compute, and whether it can.
 
 use anabranch_batch::END;
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::datatypes::DataType;
 
+use crate::aggregate::AggregateSpec;
 use crate::aggregate::custom::{CustomAggregate, Extreme};
-use crate::aggregate::{AggregateSpec, Call, Function};
 
 /// What is wanted, and what is known of the stream.
 #[derive(Clone, Debug)]
@@ -40,23 +41,25 @@ impl SlidingSpec {
     /// of `hop` ticks, if that is known; `None` when a call is not one of those this tactic does.
     pub fn new(aggregate: &AggregateSpec, duration: i64, hop: Option<i64>) -> Option<SlidingSpec> {
         let apart = hop.is_some_and(|hop| hop >= duration);
-        let is_extreme = |call: &Call| matches!(call.function, Function::Min | Function::Max);
+        let is_extreme =
+            |call: &AggregateCall| matches!(call.function, AggregateFunction::Min | AggregateFunction::Max);
         let is_one_value = aggregate.calls.iter().any(is_extreme);
         let mut aggregate = aggregate.clone();
         if apart || duration == END {
             let types = aggregate.input_types.clone();
             aggregate.calls.iter_mut().for_each(|call| keep_one_value(call, &types));
         }
-        let fits = |call: &Call| {
+        let fits = |call: &AggregateCall| {
             let argument = call.argument.map(|column| &aggregate.input_types[column]);
             let small = |data_type: &DataType| data_type.is_integer() && *data_type != DataType::UInt64;
             !call.distinct
                 && call.filter.is_none()
                 && match (&call.function, argument, &call.output_type) {
-                    (Function::Count, _, DataType::Int64) => true,
-                    (Function::Sum, Some(argument), DataType::Int64) => small(argument),
-                    (Function::Avg, Some(argument), DataType::Float64) => small(argument),
-                    (Function::Custom(custom, _), ..) => {
+                    (AggregateFunction::Count, _, DataType::Int64) => true,
+                    (AggregateFunction::Sum, Some(argument), DataType::Int64) => small(argument),
+                    (AggregateFunction::Avg, Some(argument), DataType::Float64) => small(argument),
+                    (AggregateFunction::Custom(custom, _), ..) => {
+                        let custom = CustomAggregate::of(custom);
                         apart || custom.is_invertible() || (duration == END && custom.can_combine())
                     }
                     _ => false,
@@ -68,15 +71,15 @@ impl SlidingSpec {
 }
 
 /// Of values that are not taken out, the least or greatest is all there is to know.
-fn keep_one_value(call: &mut Call, types: &[DataType]) {
+fn keep_one_value(call: &mut AggregateCall, types: &[DataType]) {
     let extreme = match call.function {
-        Function::Min => Extreme::Least,
-        Function::Max => Extreme::Greatest,
+        AggregateFunction::Min => Extreme::Least,
+        AggregateFunction::Max => Extreme::Greatest,
         _ => return,
     };
     if call.argument.is_some_and(|column| Extreme::is_of(&types[column])) {
         // (Equal values change nothing.)
         call.distinct = false;
-        call.function = Function::Custom(CustomAggregate::extreme(extreme), vec![]);
+        call.function = AggregateFunction::Custom(CustomAggregate::extreme(extreme).into_foreign(), vec![]);
     }
 }

@@ -1,37 +1,39 @@
 //! Aggregates against the model.
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Call, Function, Unsupported};
+use anabranch_operators::aggregate::{Aggregate, AggregateSpec, Unsupported};
 
 use super::aggregate_model::expected;
 use super::*;
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
+use anabranch_spec::order::SortKey;
 
-fn call(function: Function, argument: Option<usize>, output_type: DataType) -> Call {
-    Call { function, argument, distinct: false, filter: None, order: Vec::new(), output_type }
+fn call(function: AggregateFunction, argument: Option<usize>, output_type: DataType) -> AggregateCall {
+    AggregateCall { function, argument, distinct: false, filter: None, order: Vec::new(), output_type }
 }
 
-fn filtered(call: Call) -> Call {
-    Call { filter: Some(FLAG), ..call }
+fn filtered(call: AggregateCall) -> AggregateCall {
+    AggregateCall { filter: Some(FLAG), ..call }
 }
 
-fn distinct(call: Call) -> Call {
-    Call { distinct: true, ..call }
+fn distinct(call: AggregateCall) -> AggregateCall {
+    AggregateCall { distinct: true, ..call }
 }
 
-fn spec(keys: &[usize], calls: Vec<Call>, random: &mut Random) -> AggregateSpec {
+fn spec(keys: &[usize], calls: Vec<AggregateCall>, random: &mut Random) -> AggregateSpec {
     let effort = random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]);
     AggregateSpec { keys: keys.to_vec(), calls, input_types: types(), is_append_only: false, effort }
 }
 
 /// Whether the call keeps a sum a group, and no values.
-fn is_sum(call: &Call) -> bool {
-    use Function::*;
+fn is_sum(call: &AggregateCall) -> bool {
+    use AggregateFunction::*;
     let is_sum = matches!(call.function, Count | Sum | Avg | BoolAnd | BoolOr | BitAnd | BitOr | BitXor);
     is_sum || matches!(call.function, VarianceSample | VariancePopulation | StddevSample | StddevPopulation)
 }
 
 /// Grouped by nothing, by an integer, and by two columns.
-fn check(calls: impl Fn() -> Vec<Call>) {
+fn check(calls: impl Fn() -> Vec<AggregateCall>) {
     for keys in [&[] as &[usize], &[KEY], &[NAME, FLAG]] {
         with_seeds(|random| {
             let spec = spec(keys, calls(), random);
@@ -64,7 +66,7 @@ fn check(calls: impl Fn() -> Vec<Call>) {
 
 #[test]
 fn counts() {
-    let count = |argument| call(Function::Count, argument, DataType::Int64);
+    let count = |argument| call(AggregateFunction::Count, argument, DataType::Int64);
     check(|| vec![count(None), count(Some(BIG)), filtered(count(None)), filtered(count(Some(NAME)))]);
 }
 
@@ -75,20 +77,20 @@ fn no_calls_at_all() {
 
 #[test]
 fn sums_of_integers_and_decimals() {
-    let price = || call(Function::Sum, Some(PRICE), DataType::Decimal128(25, 2));
-    check(|| vec![call(Function::Sum, Some(SMALL), DataType::Int64), price(), filtered(price())]);
+    let price = || call(AggregateFunction::Sum, Some(PRICE), DataType::Decimal128(25, 2));
+    check(|| vec![call(AggregateFunction::Sum, Some(SMALL), DataType::Int64), price(), filtered(price())]);
 }
 
 #[test]
 fn sums_out_of_range_are_errors_that_go_away() {
-    let count = || call(Function::Count, None, DataType::Int64);
-    check(|| vec![count(), call(Function::Sum, Some(BIG), DataType::Int64)]);
+    let count = || call(AggregateFunction::Count, None, DataType::Int64);
+    check(|| vec![count(), call(AggregateFunction::Sum, Some(BIG), DataType::Int64)]);
 }
 
 /// The two zeros are one group, and its errors have one name.
 #[test]
 fn an_error_of_a_group_goes_away_whichever_row_brought_it() {
-    let calls = vec![call(Function::Sum, Some(0), DataType::Int64)];
+    let calls = vec![call(AggregateFunction::Sum, Some(0), DataType::Int64)];
     let input_types = vec![DataType::Int64, DataType::Float64];
     let spec =
         AggregateSpec { keys: vec![1], calls, input_types, is_append_only: false, effort: MergeEffort::default() };
@@ -112,26 +114,26 @@ fn an_error_of_a_group_goes_away_whichever_row_brought_it() {
 
 #[test]
 fn averages() {
-    let price = || call(Function::Avg, Some(PRICE), DataType::Decimal128(19, 6));
-    check(|| vec![price(), call(Function::Avg, Some(SMALL), DataType::Float64), distinct(price())]);
+    let price = || call(AggregateFunction::Avg, Some(PRICE), DataType::Decimal128(19, 6));
+    check(|| vec![price(), call(AggregateFunction::Avg, Some(SMALL), DataType::Float64), distinct(price())]);
 }
 
 #[test]
 fn floats_are_summed_exactly() {
-    let sum = || call(Function::Sum, Some(FLOAT), DataType::Float64);
-    check(|| vec![sum(), call(Function::Avg, Some(FLOAT), DataType::Float64), distinct(sum())]);
+    let sum = || call(AggregateFunction::Sum, Some(FLOAT), DataType::Float64);
+    check(|| vec![sum(), call(AggregateFunction::Avg, Some(FLOAT), DataType::Float64), distinct(sum())]);
 }
 
 #[test]
 fn variances() {
-    use Function::*;
+    use AggregateFunction::*;
     let functions = || [VarianceSample, VariancePopulation, StddevSample, StddevPopulation];
     check(|| functions().map(|function| call(function, Some(SMALL), DataType::Float64)).to_vec());
 }
 
 #[test]
 fn booleans_and_bits() {
-    use Function::*;
+    use AggregateFunction::*;
     check(|| {
         let booleans = [BoolAnd, BoolOr].map(|function| call(function, Some(FLAG), DataType::Boolean));
         let bits = [BitAnd, BitOr, BitXor].map(|function| call(function, Some(SMALL), DataType::Int32));
@@ -142,8 +144,8 @@ fn booleans_and_bits() {
 #[test]
 fn distinct_calls_count_values_once() {
     check(|| {
-        let count = |column| distinct(call(Function::Count, Some(column), DataType::Int64));
-        let sum = distinct(call(Function::Sum, Some(SMALL), DataType::Int64));
+        let count = |column| distinct(call(AggregateFunction::Count, Some(column), DataType::Int64));
+        let sum = distinct(call(AggregateFunction::Sum, Some(SMALL), DataType::Int64));
         vec![count(NAME), count(SMALL), count(FLOAT), filtered(sum)]
     });
 }
@@ -151,11 +153,13 @@ fn distinct_calls_count_values_once() {
 #[test]
 fn least_and_greatest() {
     check(|| {
-        let extreme = |function: Function, column| call(function, Some(column), types()[column].clone());
+        let extreme = |function: AggregateFunction, column| call(function, Some(column), types()[column].clone());
         let columns = [NAME, PRICE, FLOAT];
         columns
             .into_iter()
-            .flat_map(|column| [extreme(Function::Min, column), filtered(extreme(Function::Max, column))])
+            .flat_map(|column| {
+                [extreme(AggregateFunction::Min, column), filtered(extreme(AggregateFunction::Max, column))]
+            })
             .collect()
     });
 }
@@ -163,10 +167,13 @@ fn least_and_greatest() {
 #[test]
 fn texts_and_lists_in_order() {
     check(|| {
-        let join = call(Function::StringAgg("; ".into()), Some(NAME), DataType::Utf8View);
-        let list = call(Function::ArrayAgg, Some(SMALL), DataType::new_list(DataType::Int32, true));
-        let descending = Call { order: vec![(NAME, DESCENDING)], ..distinct(join.clone()) };
-        let by_price = Call { order: vec![(PRICE, DESCENDING), (FLAG, ASCENDING)], ..list.clone() };
+        let join = call(AggregateFunction::StringAgg("; ".into()), Some(NAME), DataType::Utf8View);
+        let list = call(AggregateFunction::ArrayAgg, Some(SMALL), DataType::new_list(DataType::Int32, true));
+        let descending = AggregateCall { order: vec![SortKey::new(NAME, DESCENDING)], ..distinct(join.clone()) };
+        let by_price = AggregateCall {
+            order: vec![SortKey::new(PRICE, DESCENDING), SortKey::new(FLAG, ASCENDING)],
+            ..list.clone()
+        };
         vec![join, descending, filtered(list), by_price]
     });
 }
@@ -174,12 +181,14 @@ fn texts_and_lists_in_order() {
 #[test]
 fn first_and_last_values() {
     check(|| {
-        let ordered =
-            |function| Call { order: vec![(PRICE, DESCENDING)], ..call(function, Some(SMALL), DataType::Int32) };
+        let ordered = |function| AggregateCall {
+            order: vec![SortKey::new(PRICE, DESCENDING)],
+            ..call(function, Some(SMALL), DataType::Int32)
+        };
         vec![
-            ordered(Function::FirstValue),
-            ordered(Function::LastValue),
-            call(Function::LastValue, Some(NAME), DataType::Utf8View),
+            ordered(AggregateFunction::FirstValue),
+            ordered(AggregateFunction::LastValue),
+            call(AggregateFunction::LastValue, Some(NAME), DataType::Utf8View),
         ]
     });
 }
@@ -187,10 +196,10 @@ fn first_and_last_values() {
 #[test]
 fn medians() {
     check(|| {
-        let price = || call(Function::Median, Some(PRICE), PRICE_TYPE);
-        let mode = |column, of| call(Function::Mode, Some(column), of);
+        let price = || call(AggregateFunction::Median, Some(PRICE), PRICE_TYPE);
+        let mode = |column, of| call(AggregateFunction::Mode, Some(column), of);
         let modes = [mode(SMALL, DataType::Int32), mode(PRICE, PRICE_TYPE)];
-        [call(Function::Median, Some(SMALL), DataType::Int32), price(), distinct(price())]
+        [call(AggregateFunction::Median, Some(SMALL), DataType::Int32), price(), distinct(price())]
             .into_iter()
             .chain(modes)
             .collect()
@@ -199,23 +208,29 @@ fn medians() {
 
 #[test]
 fn calls_of_the_wrong_types_are_refused() {
-    let refused = |call: Call| {
+    let refused = |call: AggregateCall| {
         let mut random = Random::new(0);
         spec(&[KEY], vec![call], &mut random).check().expect_err("the call is wrong")
     };
-    let sum = refused(call(Function::Sum, Some(NAME), DataType::Int64));
+    let sum = refused(call(AggregateFunction::Sum, Some(NAME), DataType::Int64));
     assert_eq!(sum.to_string(), "aggregate sum of Utf8View with result Int64 is not supported");
-    assert_eq!(refused(call(Function::Avg, None, DataType::Float64)).to_string(), "aggregate avg needs an argument");
-    refused(call(Function::BoolAnd, Some(SMALL), DataType::Boolean));
-    let join = call(Function::StringAgg(",".into()), Some(NAME), DataType::Utf8View);
-    let refusal = refused(Call { order: vec![(PRICE, ASCENDING)], ..distinct(join) });
+    assert_eq!(
+        refused(call(AggregateFunction::Avg, None, DataType::Float64)).to_string(),
+        "aggregate avg needs an argument"
+    );
+    refused(call(AggregateFunction::BoolAnd, Some(SMALL), DataType::Boolean));
+    let join = call(AggregateFunction::StringAgg(",".into()), Some(NAME), DataType::Utf8View);
+    let refusal = refused(AggregateCall { order: vec![SortKey::new(PRICE, ASCENDING)], ..distinct(join) });
     assert_eq!(refusal, Unsupported::DistinctOrder { function: "string_agg".into() });
 }
 
 #[test]
 fn a_global_aggregate_has_a_row_over_nothing() {
     let mut random = Random::new(1);
-    let calls = vec![call(Function::Count, None, DataType::Int64), call(Function::Max, Some(NAME), DataType::Utf8View)];
+    let calls = vec![
+        call(AggregateFunction::Count, None, DataType::Int64),
+        call(AggregateFunction::Max, Some(NAME), DataType::Utf8View),
+    ];
     let mut tactic = Aggregate::new(spec(&[], calls.clone(), &mut random), Some(7));
     assert_eq!(tactic.pending_from(), Some(7));
     let mut collected = Collected::default();
@@ -241,9 +256,9 @@ fn memory_is_given_back_when_many_groups_vanish() {
     let keys: ArrayRef = Arc::new((0..200_000).map(|key| Some(key % 100_000)).collect::<Int64Array>());
     let rows = Batch::new(vec![keys.clone(), keys], Times::Constant(1), Diffs::Constant(1));
     let calls = vec![
-        call(Function::Sum, Some(1), DataType::Int64),
-        distinct(call(Function::Count, Some(1), DataType::Int64)),
-        call(Function::StddevSample, Some(1), DataType::Float64),
+        call(AggregateFunction::Sum, Some(1), DataType::Int64),
+        distinct(call(AggregateFunction::Count, Some(1), DataType::Int64)),
+        call(AggregateFunction::StddevSample, Some(1), DataType::Float64),
     ];
     let input_types = vec![DataType::Int64, DataType::Int64];
     let mut tactic = Aggregate::new(
@@ -287,7 +302,7 @@ fn a_value_owed_to_a_retraction_does_not_win() {
     let least = [Some(4), Some(4), Some(4), Some(2), Some(4), None, Some(9)];
     with_seeds(|random| {
         let inputs = [changes.map(|(small, time, diff)| (row(small), time, diff)).to_vec()];
-        let calls = vec![call(Function::Min, Some(SMALL), DataType::Int32)];
+        let calls = vec![call(AggregateFunction::Min, Some(SMALL), DataType::Int32)];
         let mut tactic = Aggregate::new(spec(&[KEY], calls, random), None);
         let collected = run(&mut tactic, &inputs, random);
         for (at, least) in least.iter().enumerate() {
@@ -315,7 +330,8 @@ fn more_rows_of_one_time_than_a_turn_takes_on() {
         Batch::new(vec![keys, values], Times::Constant(time), Diffs::Constant(diff))
     };
     let of_value = |function| call(function, Some(1), DataType::Int64);
-    let calls = vec![of_value(Function::Min), of_value(Function::Max), of_value(Function::Count)];
+    let calls =
+        vec![of_value(AggregateFunction::Min), of_value(AggregateFunction::Max), of_value(AggregateFunction::Count)];
     let input_types = vec![DataType::Int64; 2];
     let spec =
         AggregateSpec { keys: vec![0], calls, input_types, is_append_only: false, effort: MergeEffort::default() };
@@ -352,8 +368,8 @@ fn more_rows_of_one_time_than_a_turn_takes_on() {
 #[test]
 fn rows_of_a_few_groups_are_found_in_large_batches() {
     with_seeds(|random| {
-        let sum = call(Function::Sum, Some(PRICE), DataType::Decimal128(25, 2));
-        let spec = spec(&[NAME, KEY], vec![sum, call(Function::Count, None, DataType::Int64)], random);
+        let sum = call(AggregateFunction::Sum, Some(PRICE), DataType::Decimal128(25, 2));
+        let spec = spec(&[NAME, KEY], vec![sum, call(AggregateFunction::Count, None, DataType::Int64)], random);
         let mut tactic = Aggregate::new(spec.clone(), None);
         let mut inputs = vec![Vec::new()];
         let mut collected = Collected::default();
@@ -389,7 +405,7 @@ fn rows_of_a_few_groups_are_found_in_large_batches() {
 
 #[test]
 fn a_large_time_of_few_groups_is_taken_in_over_several_turns() {
-    let spec = spec(&[NAME], vec![call(Function::Count, None, DataType::Int64)], &mut Random::new(1));
+    let spec = spec(&[NAME], vec![call(AggregateFunction::Count, None, DataType::Int64)], &mut Random::new(1));
     let mut tactic = Aggregate::new(spec, None);
     let (mut collected, mut n_turns) = (Collected::default(), 0);
     for (time, n_rows) in [(0, 10), (1, 300_000)] {
@@ -414,7 +430,7 @@ fn a_large_time_of_few_groups_is_taken_in_over_several_turns() {
 fn groups_that_have_passed_leave_and_come_back_empty() {
     use anabranch_flow::tactic::Passed;
     let input_types = vec![DataType::Int64, DataType::Int64];
-    let call = |function: Function, argument: Option<usize>, distinct: bool| Call {
+    let call = |function: AggregateFunction, argument: Option<usize>, distinct: bool| AggregateCall {
         function,
         argument,
         distinct,
@@ -424,9 +440,9 @@ fn groups_that_have_passed_leave_and_come_back_empty() {
     };
     for is_append_only in [false, true] {
         let calls = vec![
-            call(Function::Count, None, false),
-            call(Function::Count, Some(1), true),
-            call(Function::Max, Some(1), false),
+            call(AggregateFunction::Count, None, false),
+            call(AggregateFunction::Count, Some(1), true),
+            call(AggregateFunction::Max, Some(1), false),
         ];
         let input_types = input_types.clone();
         let spec = AggregateSpec { keys: vec![0], calls, input_types, is_append_only, effort: MergeEffort::EAGER };

@@ -1,8 +1,10 @@
 //! Aggregates in the plainest code: all rows of a group, one function after the other.
 
+use anabranch_spec::order::SortKey;
 use std::cmp::Ordering;
 
-use anabranch_operators::aggregate::{AggregateSpec, Call, FloatSum, Function};
+use anabranch_operators::aggregate::{AggregateSpec, FloatSum};
+use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{Array, Float64Array};
 
 use super::*;
@@ -37,15 +39,18 @@ pub fn expected(spec: &AggregateSpec, updates: &[Update], at: Time) -> (Bag, Bag
     (rows, errors)
 }
 
-fn result(call: &Call, group: &[Row]) -> Result<String, String> {
+fn result(call: &AggregateCall, group: &[Row]) -> Result<String, String> {
     let mut rows: Vec<Row> =
         group.iter().filter(|row| call.filter.is_none() || row.flag == Some(true)).cloned().collect();
     let Some(column) = call.argument else {
         return Ok(rows.len().to_string());
     };
-    let keeps_nulls = matches!(call.function, Function::ArrayAgg | Function::FirstValue | Function::LastValue);
+    let keeps_nulls = matches!(
+        call.function,
+        AggregateFunction::ArrayAgg | AggregateFunction::FirstValue | AggregateFunction::LastValue
+    );
     rows.retain(|row| keeps_nulls || cell(row, column) != "NULL");
-    let order: Vec<_> = call.order.iter().copied().chain([(column, ASCENDING)]).collect();
+    let order: Vec<_> = call.order.iter().map(SortKey::pair).chain([(column, ASCENDING)]).collect();
     rows.sort_by(|left, right| {
         order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| {
             so_far.then_with(|| compare_column(left, right, column, direction))
@@ -54,7 +59,7 @@ fn result(call: &Call, group: &[Row]) -> Result<String, String> {
     if call.distinct {
         rows.dedup_by(|left, right| compare_column(left, right, column, ASCENDING).is_eq());
     }
-    if call.function == Function::Count {
+    if call.function == AggregateFunction::Count {
         return Ok(rows.len().to_string());
     }
     if rows.is_empty() {
@@ -64,33 +69,36 @@ fn result(call: &Call, group: &[Row]) -> Result<String, String> {
     let smalls = || rows.iter().filter_map(|row| row.small);
     let texts = || rows.iter().map(|row| cell(row, column)).collect::<Vec<_>>();
     Ok(match &call.function {
-        Function::Count => unreachable!("counted above"),
-        Function::Sum => return sum(column, &rows),
-        Function::Avg => average(column, &rows),
-        Function::Min | Function::FirstValue => texts()[0].clone(),
-        Function::Max | Function::LastValue => texts()[rows.len() - 1].clone(),
-        Function::BoolAnd => flags().all(|flag| flag).to_string(),
-        Function::BoolOr => flags().any(|flag| flag).to_string(),
-        Function::BitAnd => smalls().fold(-1, |bits, value| bits & value).to_string(),
-        Function::BitOr => smalls().fold(0, |bits, value| bits | value).to_string(),
-        Function::BitXor => smalls().fold(0, |bits, value| bits ^ value).to_string(),
-        Function::VarianceSample => variance(smalls(), 1, |variance| variance),
-        Function::VariancePopulation => variance(smalls(), 0, |variance| variance),
-        Function::StddevSample => variance(smalls(), 1, f64::sqrt),
-        Function::StddevPopulation => variance(smalls(), 0, f64::sqrt),
-        Function::StringAgg(separator) => texts().join(separator),
-        Function::ArrayAgg => format!(
+        AggregateFunction::Count => unreachable!("counted above"),
+        AggregateFunction::Sum => return sum(column, &rows),
+        AggregateFunction::Avg => average(column, &rows),
+        AggregateFunction::Min | AggregateFunction::FirstValue => texts()[0].clone(),
+        AggregateFunction::Max | AggregateFunction::LastValue => texts()[rows.len() - 1].clone(),
+        AggregateFunction::BoolAnd => flags().all(|flag| flag).to_string(),
+        AggregateFunction::BoolOr => flags().any(|flag| flag).to_string(),
+        AggregateFunction::BitAnd => smalls().fold(-1, |bits, value| bits & value).to_string(),
+        AggregateFunction::BitOr => smalls().fold(0, |bits, value| bits | value).to_string(),
+        AggregateFunction::BitXor => smalls().fold(0, |bits, value| bits ^ value).to_string(),
+        AggregateFunction::VarianceSample => variance(smalls(), 1, |variance| variance),
+        AggregateFunction::VariancePopulation => variance(smalls(), 0, |variance| variance),
+        AggregateFunction::StddevSample => variance(smalls(), 1, f64::sqrt),
+        AggregateFunction::StddevPopulation => variance(smalls(), 0, f64::sqrt),
+        AggregateFunction::StringAgg(separator) => texts().join(separator),
+        AggregateFunction::ArrayAgg => format!(
             "[{}]",
             texts().iter().map(|text| if text == "NULL" { "" } else { text }).collect::<Vec<_>>().join(", ")
         ),
-        Function::Median => median(column, &rows),
-        Function::Mode => {
+        AggregateFunction::Median => median(column, &rows),
+        AggregateFunction::Mode => {
             let texts = texts();
             let count = |text: &String| texts.iter().filter(|other| *other == text).count();
             let greatest = texts.iter().map(count).max().unwrap_or(0);
             texts.iter().find(|text| count(text) == greatest).cloned().unwrap_or_default()
         }
-        Function::PercentileCont(_) | Function::PercentileDisc(_) | Function::TopK(_) | Function::Custom(..) => {
+        AggregateFunction::PercentileCont(_)
+        | AggregateFunction::PercentileDisc(_)
+        | AggregateFunction::TopK(_)
+        | AggregateFunction::Custom(..) => {
             unreachable!("not asked for here")
         }
     })

@@ -1,15 +1,17 @@
 //! Top-k against sorting everything.
 
+use anabranch_spec::order::SortKey;
+use anabranch_spec::top_k::TopK;
 use std::cmp::Ordering;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_operators::ordered::top_k::{TopK, TopKSpec};
+use anabranch_operators::ordered::top_k::{TopKSpec, TopKTactic};
 
 use super::*;
 
 fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
     let rest = (0..7).map(|column| (column, ASCENDING));
-    let order: Vec<(usize, Direction)> = spec.order.iter().copied().chain(rest).collect();
+    let order: Vec<(usize, Direction)> = spec.top.order.iter().map(SortKey::pair).chain(rest).collect();
     let by_order = |left: &Row, right: &Row| {
         order.iter().fold(Ordering::Equal, |so_far, &(column, direction)| {
             so_far.then_with(|| compare_column(left, right, column, direction))
@@ -18,7 +20,7 @@ fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
     let mut groups: Vec<(Vec<String>, Vec<Row>)> = Vec::new();
     for (row, count) in contents(updates, at) {
         let cells = text(&columns(std::slice::from_ref(&row)), 0);
-        let group: Vec<String> = spec.group.iter().map(|&column| cells[column].clone()).collect();
+        let group: Vec<String> = spec.top.group.iter().map(|&column| cells[column].clone()).collect();
         let at = groups.iter().position(|(other, _)| *other == group).unwrap_or_else(|| {
             groups.push((group, Vec::new()));
             groups.len() - 1
@@ -28,10 +30,10 @@ fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
     let mut bag = Bag::new();
     for (_, mut rows) in groups {
         rows.sort_by(by_order);
-        let numbered = rows.iter().enumerate().skip(spec.offset).take(spec.limit.unwrap_or(usize::MAX));
+        let numbered = rows.iter().enumerate().skip(spec.top.offset).take(spec.top.limit.unwrap_or(usize::MAX));
         for (position, row) in numbered {
             let mut cells = text(&columns(std::slice::from_ref(row)), 0);
-            cells.extend(spec.row_number.then(|| (position + 1).to_string()));
+            cells.extend(spec.top.row_number.then(|| (position + 1).to_string()));
             add(&mut bag, cells, 1);
         }
     }
@@ -41,16 +43,18 @@ fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
 fn check(group: &[usize], order: &[(usize, Direction)], offset: usize, limit: Option<usize>, row_number: bool) {
     with_seeds(|random| {
         let spec = TopKSpec {
-            group: group.to_vec(),
-            order: order.to_vec(),
-            offset,
-            limit,
-            row_number,
+            top: TopK {
+                group: group.to_vec(),
+                order: order.iter().map(|&(column, direction)| SortKey::new(column, direction)).collect(),
+                offset,
+                limit,
+                row_number,
+            },
             input_types: types(),
             effort: random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]),
         };
         let updates = updates(random, 100);
-        let mut tactic = TopK::new(spec.clone());
+        let mut tactic = TopKTactic::new(spec.clone());
         let inputs = [updates];
         let collected = run(&mut tactic, &inputs, random);
         for at in 0..=TIMES {

@@ -2,9 +2,8 @@
 //!
 //! Law: a call sees the rows of its frame in the window's order, and no others.
 
-use anabranch_batch::frame::WindowFrame;
-
 use crate::aggregate::AggregateCall;
+use crate::frame::WindowFrame;
 use crate::order::SortKey;
 
 /// What is computed for each row. Columns are positions in the input.

@@ -1,17 +1,18 @@
 //! Aggregates: what a plan says about them, for groups, window frames and events alike.
 //!
+//! All functions but `array_agg`, `first_value`, `last_value` and those of users ignore arguments
+//! that are NULL; all but `count` are NULL over nothing.
+//!
 //! Law: a result depends on the rows of the group alone, and on their order where the call has one.
 
-use std::any::Any;
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
+use crate::foreign::Foreign;
 use crate::order::SortKey;
 
-/// One aggregate of an [`Node::Aggregate`](crate::Node::Aggregate).
+/// One aggregate: one column of the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AggregateCall {
     /// What is computed.
@@ -26,6 +27,17 @@ pub struct AggregateCall {
     pub order: Vec<SortKey>,
     /// Type of the result.
     pub output_type: DataType,
+}
+
+impl AggregateCall {
+    /// The columns of its arguments.
+    pub fn arguments(&self) -> impl Iterator<Item = usize> + '_ {
+        let further = match &self.function {
+            AggregateFunction::Custom(_, further) => further.as_slice(),
+            _ => &[],
+        };
+        self.argument.into_iter().chain(further.iter().copied())
+    }
 }
 
 /// The built-in aggregates.
@@ -84,52 +96,60 @@ pub enum AggregateFunction {
     Custom(Foreign, Vec<usize>),
 }
 
-/// A function that a plan carries without knowing what it does. Equal are those that are the same
-/// object.
-#[derive(Clone)]
-pub struct Foreign {
-    name: String,
-    function: Arc<dyn Any + Send + Sync>,
-}
-
-impl Foreign {
-    /// A function with the name that plans show.
-    pub fn new(name: &str, function: impl Any + Send + Sync) -> Foreign {
-        Foreign { name: name.to_owned(), function: Arc::new(function) }
+impl AggregateFunction {
+    /// Whether the function looks only at which values there are, not at how many of each.
+    pub fn ignores_duplicates(&self) -> bool {
+        use AggregateFunction::*;
+        matches!(self, Min | Max | BoolAnd | BoolOr | BitAnd | BitOr | FirstValue | LastValue)
     }
 
-    /// Its name.
+    /// Whether NULL arguments count.
+    pub fn keeps_nulls(&self) -> bool {
+        matches!(self, AggregateFunction::ArrayAgg | AggregateFunction::FirstValue | AggregateFunction::LastValue)
+    }
+
+    /// Whether the result is found among the values in order, which no sum of them holds.
+    pub fn is_ordered(&self) -> bool {
+        use AggregateFunction::*;
+        matches!(self, Min | Max | StringAgg(_) | ArrayAgg | FirstValue | LastValue | Median)
+            || matches!(self, PercentileCont(_) | PercentileDisc(_) | Mode | TopK(_))
+    }
+
+    /// The SQL name.
     pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The function itself, if it is of this type.
-    pub fn function<F: Any>(&self) -> Option<&F> {
-        self.function.downcast_ref()
-    }
-
-    fn address(&self) -> usize {
-        Arc::as_ptr(&self.function).cast::<()>() as usize
+        match self {
+            AggregateFunction::Count => "count",
+            AggregateFunction::Sum => "sum",
+            AggregateFunction::Avg => "avg",
+            AggregateFunction::Min => "min",
+            AggregateFunction::Max => "max",
+            AggregateFunction::BoolAnd => "bool_and",
+            AggregateFunction::BoolOr => "bool_or",
+            AggregateFunction::BitAnd => "bit_and",
+            AggregateFunction::BitOr => "bit_or",
+            AggregateFunction::BitXor => "bit_xor",
+            AggregateFunction::VarianceSample => "var_samp",
+            AggregateFunction::VariancePopulation => "var_pop",
+            AggregateFunction::StddevSample => "stddev_samp",
+            AggregateFunction::StddevPopulation => "stddev_pop",
+            AggregateFunction::StringAgg(_) => "string_agg",
+            AggregateFunction::ArrayAgg => "array_agg",
+            AggregateFunction::FirstValue => "first_value",
+            AggregateFunction::LastValue => "last_value",
+            AggregateFunction::Median => "median",
+            AggregateFunction::PercentileCont(_) => "percentile_cont",
+            AggregateFunction::PercentileDisc(_) => "percentile_disc",
+            AggregateFunction::Mode => "mode",
+            AggregateFunction::TopK(_) => "top_k",
+            AggregateFunction::Custom(custom, _) => custom.name(),
+        }
     }
 }
 
-impl PartialEq for Foreign {
-    fn eq(&self, other: &Foreign) -> bool {
-        self.address() == other.address()
-    }
-}
-
-impl Eq for Foreign {}
-
-impl Hash for Foreign {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.address().hash(state);
-    }
-}
-
-impl fmt::Debug for Foreign {
+/// The SQL name.
+impl fmt::Display for AggregateFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Foreign").field(&self.name).finish()
+        f.write_str(self.name())
     }
 }
 
