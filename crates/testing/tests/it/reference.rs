@@ -126,3 +126,22 @@ fn each_refusal_has_its_code_and_no_word_of_a_library() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Columns of a select list that have no name are called as in PostgreSQL, on their own and as
+/// columns of a subquery.
+#[test]
+fn columns_without_a_name_are_called_as_in_postgresql() {
+    let mut session = Session::new(Options::default()).expect("a session starts");
+    session.execute("CREATE TABLE t (a int, s text, d timestamp, r int[])").expect("the table is made");
+    let mut wrong = vec![];
+    for line in lines(&read("tests/column_names.txt")) {
+        let (name, expression) = line.split_once(" | ").expect("a name and an expression");
+        let group = if expression.starts_with("grouping") { " GROUP BY a" } else { "" };
+        match session.query(&format!("SELECT {expression} FROM t{group}")) {
+            Ok(rows) if rows.schema.field(0).name() == name => {}
+            Ok(rows) => wrong.push(format!("{expression}: {} instead of {name}", rows.schema.field(0).name())),
+            Err(error) => wrong.push(format!("{expression}: {}", error.message)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -4,8 +4,9 @@ use datafusion_expr::sqlparser::ast::{
     self, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
 };
 
+use super::expression_names::item_name;
 use super::merged::{Listing, each_by_name};
-use super::{names, series};
+use super::series;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
@@ -78,7 +79,7 @@ fn mutual_columns(args: &[&ast::Expr]) -> Option<(Vec<String>, Vec<Columns>)> {
     };
     let columns = |expr: &ast::Expr| match expr {
         ast::Expr::Subquery(query) => match query.body.as_ref() {
-            SetExpr::Select(select) => select.projection.iter().map(names::item_name).collect(),
+            SetExpr::Select(select) => select.projection.iter().map(item_name).collect(),
             _ => None,
         },
         _ => None,
@@ -170,7 +171,7 @@ fn select_columns(select: &Select, known: &Known, catalog: &dyn Catalog) -> Opti
             }
             SelectItem::QualifiedWildcard(..) => return None,
             SelectItem::UnnamedExpr(ast::Expr::CompoundFieldAccess { .. }) => return None,
-            named => names.push(names::item_name(named)?),
+            named => names.push(item_name(named)?),
         }
     }
     Some(names)

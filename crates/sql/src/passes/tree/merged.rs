@@ -26,7 +26,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::asof::is_asof_join;
 use super::columns::{Known, add_with, factor_columns, query_columns};
-use super::names;
+use super::expression_names::item_name;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::unknown::unknown_relation;
@@ -464,7 +464,7 @@ pub(super) fn tell_apart(query: &mut Query, known: &Known, catalog: &dyn Catalog
 /// Gives some items of the select list names of their own.
 fn rename_items(select: &mut Select, mut is_repeated: impl FnMut(&String, usize) -> bool) {
     for (n, item) in select.projection.iter_mut().enumerate() {
-        if names::item_name(item).is_some_and(|name| is_repeated(&name, n))
+        if item_name(item).is_some_and(|name| is_repeated(&name, n))
             && let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
         {
             let alias = Ident::with_quote('"', name_of_repeated(n));

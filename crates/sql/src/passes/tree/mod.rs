@@ -17,6 +17,7 @@ mod compared_list;
 mod derived_calls;
 mod distinct_from;
 mod distinct_on;
+mod expression_names;
 mod fetch;
 mod hooks;
 mod json_lists;

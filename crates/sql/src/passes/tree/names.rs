@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
 
 use super::columns::{Known, query_columns};
+use super::expression_names::{item_name, select_items};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::walk::{Look, Looking, look};
@@ -42,57 +43,6 @@ fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<Str
     let front = items.iter().take_while(|i| !is_wildcard(i)).map(item_name).collect();
     let back = items.iter().rev().take_while(|i| !is_wildcard(i)).map(item_name).collect();
     (front, back)
-}
-
-/// The items that name the columns of a query.
-pub(super) fn select_items(body: &SetExpr) -> Option<&Vec<SelectItem>> {
-    match body {
-        SetExpr::Select(select) => Some(&select.projection),
-        SetExpr::Query(query) => select_items(&query.body),
-        SetExpr::SetOperation { left, .. } => select_items(left),
-        _ => None,
-    }
-}
-
-pub(super) fn item_name(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
-        SelectItem::UnnamedExpr(expr) => Some(expr_name(expr).unwrap_or_else(|| "?column?".into())),
-        _ => None,
-    }
-}
-
-fn expr_name(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(ident) => Some(fold(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(fold),
-        Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()).map(fold),
-        Expr::Nested(inner) => expr_name(inner),
-        Expr::Cast { expr, data_type, .. } => {
-            expr_name(expr).or_else(|| Some(data_type.to_string().split(['(', ' ']).next()?.to_lowercase()))
-        }
-        Expr::Case { else_result, .. } => {
-            else_result.as_ref().and_then(|e| column_name(e)).or_else(|| Some("case".into()))
-        }
-        Expr::Extract { .. } => Some("extract".into()),
-        Expr::Substring { .. } => Some("substring".into()),
-        Expr::Position { .. } => Some("position".into()),
-        Expr::Trim { .. } => Some("btrim".into()),
-        Expr::Ceil { .. } => Some("ceil".into()),
-        Expr::Floor { .. } => Some("floor".into()),
-        Expr::Overlay { .. } => Some("overlay".into()),
-        Expr::Exists { .. } => Some("exists".into()),
-        Expr::Array(_) => Some("array".into()),
-        Expr::TypedString(typed) => Some(typed.data_type.to_string().to_lowercase()),
-        Expr::Interval(_) => Some("interval".into()),
-        Expr::Value(value) => matches!(value.value, ast::Value::Boolean(_)).then(|| "bool".into()),
-        Expr::Subquery(query) => names_around_wildcards(query).0.into_iter().next().flatten(),
-        _ => None,
-    }
-}
-
-fn column_name(expr: &Expr) -> Option<String> {
-    matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)).then(|| expr_name(expr))?
 }
 
 /// Gives repeated items of the top select list names of their own: DataFusion wants them distinct.

@@ -6,7 +6,7 @@
 
 use datafusion_expr::sqlparser::ast::{Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
 
-use super::names::{item_name, select_items};
+use super::expression_names::{item_name, select_items};
 use crate::error::Result;
 use crate::syntax::names::fold;
 

@@ -12,9 +12,9 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use super::columns::{Known, add_with};
+use super::expression_names::item_name;
 use super::hooks::Names;
 use super::merged::Listing;
-use super::names::item_name;
 use super::subquery::around;
 use crate::error::Result;
 use crate::syntax::names::fold;

@@ -4,7 +4,7 @@ use datafusion_expr::sqlparser::ast::{
     self, DuplicateTreatment, Expr, FunctionArguments, Query, SelectItem, TableFactor,
 };
 
-use super::names::select_items;
+use super::expression_names::select_items;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::walk::change_outside_queries;
 

@@ -18,7 +18,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
-use super::names::item_name;
+use super::expression_names::item_name;
 use super::rows::row;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;

@@ -11,8 +11,8 @@ use datafusion_expr::sqlparser::ast::{
     TableFactor, TableWithJoins, Value,
 };
 
+use super::expression_names::item_name;
 use super::hooks::Names;
-use super::names::item_name;
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
 use crate::resolve::types::is_reg;

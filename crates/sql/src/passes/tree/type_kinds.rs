@@ -11,7 +11,7 @@ use datafusion_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Select, SelectItem, SetExpr, TableFactor, Value,
 };
 
-use super::names::item_name;
+use super::expression_names::item_name;
 use crate::error::Result;
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;

@@ -14,7 +14,7 @@ use datafusion_expr::sqlparser::ast::{
     TableWithJoins,
 };
 
-use super::super::names::item_name;
+use super::super::expression_names::item_name;
 use super::{quoted, side_query};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
