@@ -26,6 +26,36 @@ pub(super) struct Version {
     pub(super) removed: Option<Time>,
 }
 
+/// Changes of groups.
+pub(super) struct Touched {
+    /// Keyed by the groups.
+    pub batch: Batch,
+    pub keys: Keys,
+    /// The group of each row.
+    pub of_row: Vec<u32>,
+}
+
+impl Touched {
+    /// The groups of a batch, by these columns.
+    pub(super) fn new(batch: Batch, key: &[usize]) -> Touched {
+        let batch = batch.with_key(key);
+        let hashes = &batch.key().expect("the batch is keyed").hashes;
+        let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
+        let (keys, of_row) = Keys::from_columns(&columns, hashes, Nulls::Equal);
+        Touched { batch, keys, of_row }
+    }
+}
+
+/// Groups during a turn.
+pub(super) struct Versions {
+    pub versions: Vec<Version>,
+    /// Of all rows of all versions, the columns that are read.
+    pub columns: Vec<ArrayRef>,
+    /// Groups that had rows, to which rows came behind the last and nothing else happened: the
+    /// number of the present version, and the group's.
+    pub grown: Vec<(usize, usize)>,
+}
+
 /// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the
 /// groups that it touches, and of all their rows the columns `read`.
 pub(super) fn absorb(
@@ -35,20 +65,20 @@ pub(super) fn absorb(
     read: &[usize],
     upto: Time,
 ) -> (Vec<Version>, Vec<ArrayRef>) {
-    let batch = batch.with_key(key);
-    let hashes = &batch.key().expect("the batch is keyed").hashes;
-    let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
-    let (keys, of_row) = Keys::from_columns(&columns, hashes, Nulls::Equal);
+    let Touched { batch, keys, of_row } = Touched::new(batch, key);
     let times = touched_times(&of_row, batch.times());
     trace.absorb(batch, upto);
-    versions(trace, &keys, &times, read)
+    let Versions { versions, columns, .. } = versions(trace, &keys, &times, read);
+    (versions, columns)
 }
 
-fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usize]) -> (Vec<Version>, Vec<ArrayRef>) {
+/// The versions of groups at the times asked for, of which a group that is not asked for has none.
+pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usize]) -> Versions {
+    let mut grown = Vec::new();
     let mut walk = trace.walk();
     let (mut versions, mut places) = (Vec::new(), Vec::new());
     let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
-    for (key, times) in times.iter().enumerate() {
+    for (key, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
         values.clear();
         counts.clear();
         walk.group(keys, key, times, |place, at| {
@@ -71,12 +101,27 @@ fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usiz
             }
             at = next.unwrap_or(n);
         }
+        let is_present = |version: &Version| version.added.is_some() && version.removed.is_none();
+        if versions.last().is_some_and(is_present) && has_grown(&counts, n) {
+            grown.push((versions.len() - 1, key));
+        }
     }
     let columns: Vec<Vec<ArrayRef>> =
         walk.sources().iter().map(|source| read.iter().map(|column| source[*column].clone()).collect()).collect();
     let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
     let (sources, places) = only_used(&sources, places);
-    (versions, gather::interleave(&sources, &places).to_vec())
+    Versions { versions, columns: gather::interleave(&sources, &places).to_vec(), grown }
+}
+
+/// Whether a group had rows, and what changed is that rows came behind them: `counts` are the
+/// multiplicities of each value at `n` times.
+fn has_grown(counts: &[Diff], n: usize) -> bool {
+    let Some(last) = counts.chunks_exact(n).rposition(|counts| counts[0] > 0) else { return false };
+    let mut before = counts.chunks_exact(n).take(last + 1);
+    let is_last_more = before.next_back().is_some_and(<[Diff]>::is_sorted);
+    is_last_more
+        && before.all(|counts| counts.iter().all(|count| *count == counts[0]))
+        && counts.chunks_exact(n).skip(last + 1).all(<[Diff]>::is_sorted)
 }
 
 /// Output rows under construction.

@@ -35,12 +35,20 @@ pub(super) struct Results {
     pub(super) failed: Vec<(usize, String)>,
 }
 
+impl Results {
+    /// The results of the rows behind the first `n`.
+    pub(super) fn behind(self, n: usize) -> Results {
+        let failed = self.failed.into_iter().filter_map(|(row, message)| Some((row.checked_sub(n)?, message)));
+        Results { values: self.values.slice(n, self.values.len() - n), failed: failed.collect() }
+    }
+}
+
 impl Frames<'_> {
-    /// The results of a call.
-    pub(super) fn results(&self, call: &WindowCall) -> Results {
+    /// The results of a call, of which no frame begins before the row `least`.
+    pub(super) fn results(&self, call: &WindowCall, least: usize) -> Results {
         let values = match &call.function {
-            WindowFunction::Aggregate(aggregate) => return self.aggregate(aggregate, &call.frame),
-            WindowFunction::Value { column, place } => self.picked(*column, &call.frame, |pieces| match place {
+            WindowFunction::Aggregate(aggregate) => return self.aggregate(aggregate, &call.frame, least),
+            WindowFunction::Value { column, place } => self.picked(*column, &call.frame, least, |pieces| match place {
                 Place::First => Some(pieces.next()?.start),
                 Place::Last => Some(pieces.next_back()?.end - 1),
                 Place::Nth(n) => pieces.flatten().nth(n.checked_sub(1)?),
@@ -68,11 +76,12 @@ impl Frames<'_> {
         &self,
         column: usize,
         frame: &WindowFrame,
+        least: usize,
         pick: impl Fn(&mut dyn DoubleEndedIterator<Item = Range<usize>>) -> Option<usize>,
     ) -> ArrayRef {
         let mut picks: Vec<Option<u32>> = Vec::with_capacity(self.columns[column].len());
         for version in self.versions {
-            let spans = self.spans(version, frame);
+            let spans = self.spans(version, frame, least);
             for (row, span) in of(version).zip(&spans) {
                 let mut pieces = pieces(span, row, self.peers.of(row), frame.exclude);
                 picks.push(pick(&mut pieces).map(|row| row as u32));
@@ -81,13 +90,14 @@ impl Frames<'_> {
         take(&self.columns[column], &UInt32Array::from(picks))
     }
 
-    fn spans(&self, version: &Version, frame: &WindowFrame) -> Vec<Range<usize>> {
-        spans(version, frame, self.peers, &self.spec.window.order, self.columns)
+    /// The frames of a version's rows.
+    pub(super) fn spans(&self, version: &Version, frame: &WindowFrame, least: usize) -> Vec<Range<usize>> {
+        spans(version, frame, self.peers, &self.spec.window.order, self.columns, least)
     }
 
     /// An aggregate over frames: over changes whose time is a row's number, for each version apart.
-    fn aggregate(&self, call: &AggregateCall, frame: &WindowFrame) -> Results {
-        let changes = self.changes(call, frame);
+    fn aggregate(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Results {
+        let changes = self.changes(call, frame, least);
         let mut out = Output::default();
         let mut aggregate = Aggregate::new(spec_of(call, changes.columns()), None);
         aggregate.push(0, changes);
@@ -107,25 +117,19 @@ impl Frames<'_> {
                 take(&all[0], &present.iter().map(|of| of.map(|(batch, row)| (before[batch] + row) as u32)).collect())
             }
         };
-        let values = match call.function {
-            // (Over no rows a count is zero; all others are NULL.)
-            AggregateFunction::Count => {
-                Arc::new(values.as_primitive::<Int64Type>().iter().map(|n| n.or(Some(0))).collect::<Int64Array>())
-            }
-            _ => values,
-        };
+        let values = or_zero(call, values);
         let failed = in_force(&out.errors, n_rows).into_iter().enumerate();
-        let message = |(batch, row): (usize, usize)| out.errors[batch].column(0).as_string_view().value(row).to_owned();
+        let message = |(batch, row): (usize, usize)| message_of(&out.errors[batch], row);
         Results { values, failed: failed.filter_map(|(row, of)| Some((row, message(of?)))).collect() }
     }
 
     /// The elements of all frames, as they come and go from row to row: number of the version,
     /// argument, filter, place in the order.
-    fn changes(&self, call: &AggregateCall, frame: &WindowFrame) -> Batch {
+    fn changes(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
         for (number, version) in self.versions.iter().enumerate() {
-            let holders = holders(version, &self.spans(version, frame));
+            let holders = holders(version, &self.spans(version, frame, least));
             for (element, span) in of(version).zip(&holders) {
                 for piece in pieces(span, element, self.peers.of(element), frame.exclude) {
                     for (time, diff) in [(piece.start, 1), (piece.end, -1)] {
@@ -153,7 +157,7 @@ fn of(version: &Version) -> Range<usize> {
 }
 
 /// The call over the columns of [`Frames::changes`], for each version.
-fn spec_of(call: &AggregateCall, columns: &[ArrayRef]) -> AggregateSpec {
+pub(super) fn spec_of(call: &AggregateCall, columns: &[ArrayRef]) -> AggregateSpec {
     let place = columns.len() - 1;
     let takes_order = matches!(
         call.function,
@@ -178,6 +182,22 @@ fn spec_of(call: &AggregateCall, columns: &[ArrayRef]) -> AggregateSpec {
     }
 }
 
+/// Why a result is not there. (Aggregates name the group, which is a number of ours.)
+pub(super) fn message_of(errors: &Batch, row: usize) -> String {
+    let text = errors.column(0).as_string_view().value(row);
+    text.rsplit_once(" (group ").map_or(text, |(text, _)| text).to_owned()
+}
+
+/// Over no rows a count is zero; all others are NULL.
+pub(super) fn or_zero(call: &AggregateCall, values: ArrayRef) -> ArrayRef {
+    match call.function {
+        AggregateFunction::Count => {
+            Arc::new(values.as_primitive::<Int64Type>().iter().map(|n| n.or(Some(0))).collect::<Int64Array>())
+        }
+        _ => values,
+    }
+}
+
 /// For each row's number, the batch and the row of what is there at that time: at most one.
 fn in_force(batches: &[Batch], n_rows: usize) -> Vec<Option<(usize, usize)>> {
     let mut changes: Vec<(Time, i64, usize, usize)> = Vec::new();
@@ -198,6 +218,6 @@ fn in_force(batches: &[Batch], n_rows: usize) -> Vec<Option<(usize, usize)>> {
     (0..n_rows).map(at).collect()
 }
 
-fn take(column: &ArrayRef, rows: &UInt32Array) -> ArrayRef {
+pub(super) fn take(column: &ArrayRef, rows: &UInt32Array) -> ArrayRef {
     compute::take(column, rows, None).expect("rows are in bounds")
 }

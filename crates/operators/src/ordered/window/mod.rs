@@ -24,6 +24,10 @@
 mod frames;
 mod spans;
 mod tactic;
+mod tail;
+#[cfg(test)]
+mod tail_tests;
+mod tails;
 #[cfg(test)]
 mod tests;
 

@@ -50,17 +50,19 @@ impl Peers {
 }
 
 /// For each row of a version, from where to where its frame reaches, exclusions not seen. Neither
-/// end ever moves back.
+/// end ever moves back, and none begins before the row `least`.
 pub(super) fn spans(
     version: &Version,
     frame: &WindowFrame,
     peers: &Peers,
     order: &[SortKey],
     columns: &[ArrayRef],
+    least: usize,
 ) -> Vec<Range<usize>> {
     let first = |bound| Finder::new(bound, version, peers, order, columns);
     let (start, end) = (first(frame.start), first(frame.end));
-    let mut last = version.from..version.from;
+    let least = least.max(version.from);
+    let mut last = least..least;
     let rows = version.from..version.to;
     rows.map(|row| {
         // (A computed key may move back where its arithmetic is not monotone, as over changes of

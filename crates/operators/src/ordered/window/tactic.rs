@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Layout, ValueOrder};
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::{Batch, Time, gather};
 use anabranch_spec::order::SortKey;
 use arrow::array::{ArrayRef, StringViewArray};
 
 use super::WindowSpec;
-use super::frames::Frames;
+use super::frames::{Frames, Results};
 use super::spans::Peers;
-use crate::ordered::trace::OrderedTrace;
-use crate::ordered::versions::{Updates, Version, absorb};
+use super::tail::{Followers, Tail};
+use super::tails::{Behind, TAIL_ROWS_MIN, Tails};
+use crate::ordered::trace::{OrderedTrace, touched_times};
+use crate::ordered::versions::{Touched, Updates, Version, Versions, versions};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 
@@ -21,11 +23,17 @@ pub struct WindowTactic {
     spec: WindowSpec,
     pending: Pending,
     trace: OrderedTrace,
+    pub(super) tails: Tails,
 }
 
 impl WindowTactic {
     /// Functions over no rows yet.
     pub fn new(spec: WindowSpec) -> WindowTactic {
+        WindowTactic::with_tails_from(spec, TAIL_ROWS_MIN)
+    }
+
+    /// The same, where partitions of so many rows have tails.
+    pub(super) fn with_tails_from(spec: WindowSpec, rows_min: usize) -> WindowTactic {
         let order = spec
             .window
             .order
@@ -34,39 +42,79 @@ impl WindowTactic {
             .filter(|(column, _)| !spec.window.partition.contains(column))
             .collect();
         let (key, types) = (spec.window.partition.clone(), spec.input_types.clone());
+        let layout = Layout { key, values: ValueOrder::Sorted(order), types };
         WindowTactic {
-            trace: OrderedTrace::new(Layout { key, values: ValueOrder::Sorted(order), types }, spec.effort),
+            tails: Tails::new(&spec, &layout, rows_min),
+            trace: OrderedTrace::new(layout, spec.effort),
             pending: Pending::default(),
             spec,
         }
     }
 
-    /// Puts out what came and what went.
-    fn give(&self, versions: &[Version], mut columns: Vec<ArrayRef>, out: &mut Output) {
-        let peers = Peers::new(versions, &self.spec.window.order, &columns);
-        let frames = Frames { spec: &self.spec, versions, columns: &columns, peers: &peers };
-        let (mut results, mut failed) = (Vec::new(), BTreeMap::new());
-        for call in &self.spec.window.calls {
-            let of_call = frames.results(call);
-            results.push(of_call.values);
-            // (A row that fails twice is one error, the first call's.)
-            of_call.failed.into_iter().for_each(|(row, message)| _ = failed.entry(row).or_insert(message));
+    /// Puts out the rows that come behind all others of their partitions. Returns, for each group,
+    /// whether all of its rows are to be looked at.
+    fn follow(&mut self, touched: &Touched, out: &mut Output) -> Vec<bool> {
+        let mut is_left = vec![true; touched.keys.len()];
+        if self.tails.is_empty() {
+            return is_left;
         }
-        columns.append(&mut results);
-        let (mut updates, mut errors) = (Updates::default(), Updates::default());
-        let number: BTreeMap<usize, u32> = failed.keys().copied().zip(0..).collect();
-        for version in versions {
-            for row in version.from..version.to {
-                match number.get(&row) {
-                    None => updates.enter(row as u32, version),
-                    Some(number) => errors.enter(*number, version),
-                }
+        let batch = &touched.batch;
+        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); touched.keys.len()];
+        (0u32..).zip(&touched.of_row).for_each(|(row, group)| rows_of[*group as usize].push(row));
+        for (rows, is_left) in rows_of.into_iter().zip(&mut is_left) {
+            let Some(Behind { tail, rows }) = self.tails.behind(batch, rows) else { continue };
+            let Followers { columns, results } = tail.follow(&self.spec, &gather::take(batch.columns(), &rows));
+            let version =
+                |row: u32| Version { from: 0, to: 0, added: Some(batch.times().get(row as usize)), removed: None };
+            put_out(columns.to_vec(), results, (0..).zip(rows.into_iter().map(version)), out);
+            *is_left = false;
+        }
+        is_left
+    }
+
+    /// Puts out what came and what went of all rows of some partitions.
+    fn give(&mut self, changed: Versions, hashes: &[u64], out: &mut Output) {
+        let Versions { versions, columns, grown } = changed;
+        let peers = Peers::new(&versions, &self.spec.window.order, &columns);
+        let frames = Frames { spec: &self.spec, versions: &versions, columns: &columns, peers: &peers };
+        let results: Vec<Results> = self.spec.window.calls.iter().map(|call| frames.results(call, 0)).collect();
+        for (number, group) in grown {
+            let version = &versions[number];
+            if self.tails.may_be_of(version.to - version.from)
+                && let Some(tail) = Tail::new(&frames, version, &results)
+            {
+                self.tails.keep(hashes[group], tail);
             }
         }
-        out.give_rows(updates.finish(&columns));
-        let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(failed.values()));
-        out.give_errors(errors.finish(&[messages]));
+        let rows = versions.iter().flat_map(|version| (version.from..version.to).map(move |row| (row, version)));
+        put_out(columns, results, rows, out);
     }
+}
+
+/// Puts out rows with their results, as long as they are there.
+fn put_out<V: std::borrow::Borrow<Version>>(
+    mut columns: Vec<ArrayRef>,
+    results: Vec<Results>,
+    rows: impl Iterator<Item = (usize, V)>,
+    out: &mut Output,
+) {
+    let mut failed = BTreeMap::new();
+    for of_call in results {
+        columns.push(of_call.values);
+        // (A row that fails twice is one error, the first call's.)
+        of_call.failed.into_iter().for_each(|(row, message)| _ = failed.entry(row).or_insert(message));
+    }
+    let (mut updates, mut errors) = (Updates::default(), Updates::default());
+    let number: BTreeMap<usize, u32> = failed.keys().copied().zip(0..).collect();
+    for (row, version) in rows {
+        match number.get(&row) {
+            None => updates.enter(row as u32, version.borrow()),
+            Some(number) => errors.enter(*number, version.borrow()),
+        }
+    }
+    out.give_rows(updates.finish(&columns));
+    let messages: ArrayRef = Arc::new(StringViewArray::from_iter_values(failed.values()));
+    out.give_errors(errors.finish(&[messages]));
 }
 
 impl Timed for WindowTactic {
@@ -77,16 +125,27 @@ impl Timed for WindowTactic {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let Some(batch) = self.pending.take_before(upto) else { return };
+        let touched = Touched::new(batch, &self.spec.window.partition);
+        let is_left = self.follow(&touched, out);
+        let Touched { batch, keys, of_row } = touched;
+        if is_left.iter().all(|is_left| !is_left) {
+            return self.trace.defer(batch, upto);
+        }
+        let mut times = touched_times(&of_row, batch.times());
+        times.iter_mut().zip(is_left).filter(|(_, is_left)| !is_left).for_each(|(times, _)| times.clear());
+        self.trace.absorb(batch, upto);
         let read: Vec<usize> = (0..self.spec.input_types.len()).collect();
-        let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.window.partition, &read, upto);
-        if !versions.is_empty() {
-            self.give(&versions, columns, out);
+        let changed = versions(&self.trace, &keys, &times, &read);
+        if !changed.versions.is_empty() {
+            self.give(changed, keys.hashes(), out);
         }
     }
 
     fn free(&mut self, passed: &[Passed]) {
         if let Some(first) = passed.first() {
-            self.trace.set_floor(Floor { column: first.column, below: first.below });
+            let floor = Floor { column: first.column, below: first.below };
+            self.trace.set_floor(floor);
+            self.tails.set_floor(floor);
         }
     }
 
@@ -99,6 +158,6 @@ impl Timed for WindowTactic {
     }
 
     fn size_bytes(&self) -> usize {
-        self.pending.size_bytes() + self.trace.size_bytes()
+        self.pending.size_bytes() + self.trace.size_bytes() + self.tails.size_bytes()
     }
 }
