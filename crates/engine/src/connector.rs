@@ -15,9 +15,9 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 
+pub use crate::duration::duration_micros;
 use crate::error::Error;
 use crate::nearest::nearest;
-pub use crate::session::duration_micros;
 
 /// Opens readers of one kind of outside system.
 pub trait Connector: Send + Sync {

@@ -49,6 +49,7 @@ mod copy;
 pub mod database;
 pub mod dataflows;
 mod direct;
+mod duration;
 mod error;
 mod evaluate;
 mod finish;

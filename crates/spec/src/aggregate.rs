@@ -23,7 +23,8 @@ pub struct AggregateCall {
     pub distinct: bool,
     /// Boolean input column: rows on which it is not true are left out.
     pub filter: Option<usize>,
-    /// Order of the elements, for `string_agg`, `array_agg`, `first_value`, `last_value`.
+    /// Order of the elements, for `string_agg`, `array_agg`, `first_value`, `last_value`; of a
+    /// discrete percentile, the end from which values are counted.
     pub order: Vec<SortKey>,
     /// Type of the result.
     pub output_type: DataType,

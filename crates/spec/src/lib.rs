@@ -7,9 +7,9 @@
 //! Law: a value of this crate means the same wherever it stands. Columns are positions in the rows
 //! that the operator takes in. Values are comparable and hashable: plans are shared by equality.
 //!
-//! Reading order: [`order`] (how rows compare), [`top_k`], [`foreign`], [`aggregate`], [`frame`] and [`window`] (what is
-//! computed of rows together), [`asof`], [`recognize`] and [`pattern`] (what follows what), [`lifetime`],
-//! and [`limits`] of loops.
+//! Reading order: [`order`] (how rows compare), [`top_k`], [`foreign`], [`aggregate`], [`frame`]
+//! and [`window`] (what is computed of rows together), [`asof`], [`recognize`] and [`pattern`]
+//! (what follows what), [`lifetime`], and [`limits`] of loops.
 
 pub mod aggregate;
 pub mod asof;

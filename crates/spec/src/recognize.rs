@@ -1,7 +1,9 @@
-//! Row patterns: what follows what, the values that depend on a match, and where the search goes on.
+//! Row patterns: what follows what, the values that depend on a match, and where the search goes
+//! on.
 //!
 //! Law: of several ways to read the same rows, the order of the pattern's parts says which is
-//! taken: of alternatives the first, of a repetition one more time, or, if it is reluctant, no more.
+//! taken: of alternatives the first, of a repetition one more time, or, if it is reluctant, no
+//! more.
 
 use arrow::datatypes::DataType;
 

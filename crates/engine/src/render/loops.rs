@@ -60,7 +60,7 @@ pub(super) fn spec_of(
         result: nodes.of(body.result),
         nodes: nodes.nodes,
         n_inputs: types.len() + n_more,
-        limit: body.limit.clone(),
+        limit: body.limit,
         effort,
     }
 }

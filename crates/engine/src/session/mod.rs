@@ -78,7 +78,6 @@ pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, StepStatus, Subscription};
 pub(crate) use parameters::parse_one;
 pub use sealed::{Promise, Receipt, Recorder, Sealed, SealedFact, SealedMark, SealedRows};
-pub use settings::duration_micros;
 pub use state::Session;
 pub(crate) use state::bound::{BoundStatement as BoundParameters, Plans, Role};
 pub use state::client::SessionClient;

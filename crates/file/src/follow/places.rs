@@ -16,19 +16,19 @@ const WORD: &str = "follow";
 
 /// How far one file was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FilePlace {
     /// Reading goes on here.
     Open(Position),
     /// It was read to its end, and had so many bytes.
     Whole { bytes: u64 },
 }
 
-impl Place {
+impl FilePlace {
     /// Bytes that were read (rows, in the middle of a Parquet file).
     pub fn bytes(&self) -> u64 {
         match self {
-            Place::Open(position) => position.at,
-            Place::Whole { bytes } => *bytes,
+            FilePlace::Open(position) => position.at,
+            FilePlace::Whole { bytes } => *bytes,
         }
     }
 }
@@ -40,15 +40,15 @@ pub(super) struct Places {
     pub rows: u64,
     /// Rows left out.
     pub skipped: u64,
-    of_file: BTreeMap<PathBuf, Place>,
+    of_file: BTreeMap<PathBuf, FilePlace>,
 }
 
 impl Places {
-    pub fn get(&self, path: &Path) -> Option<&Place> {
+    pub fn get(&self, path: &Path) -> Option<&FilePlace> {
         self.of_file.get(path)
     }
 
-    pub fn set(&mut self, path: &Path, place: Place) {
+    pub fn set(&mut self, path: &Path, place: FilePlace) {
         match self.of_file.get_mut(path) {
             Some(known) => *known = place,
             None => {
@@ -64,7 +64,7 @@ impl Places {
 
     /// Bytes read of the files that are known.
     pub fn bytes(&self) -> u64 {
-        self.of_file.values().map(Place::bytes).sum()
+        self.of_file.values().map(FilePlace::bytes).sum()
     }
 
     pub fn to_text(&self) -> String {
@@ -72,8 +72,8 @@ impl Places {
         for (path, place) in &self.of_file {
             // (A line end in a file's name would end the line.)
             let line = match place {
-                Place::Open(position) => format!("open {}", position.to_text()),
-                Place::Whole { bytes } => format!("whole {bytes} {}", path.display()),
+                FilePlace::Open(position) => format!("open {}", position.to_text()),
+                FilePlace::Whole { bytes } => format!("whole {bytes} {}", path.display()),
             };
             let _ = write!(text, "\n{}", line.replace('\\', "\\\\").replace('\n', "\\n"));
         }
@@ -99,12 +99,12 @@ impl Places {
             let (path, place) = match line.split_once(' ') {
                 Some(("open", rest)) => {
                     let position = Position::read(rest)?;
-                    (position.path.clone(), Place::Open(position))
+                    (position.path.clone(), FilePlace::Open(position))
                 }
                 Some(("whole", rest)) => {
                     let (bytes, path) = rest.split_once(' ').ok_or_else(|| malformed(written))?;
                     let bytes = bytes.parse().map_err(|_| malformed(written))?;
-                    (PathBuf::from(path), Place::Whole { bytes })
+                    (PathBuf::from(path), FilePlace::Whole { bytes })
                 }
                 _ => return Err(malformed(written)),
             };
@@ -138,8 +138,8 @@ mod tests {
         let mut places = Places { rows: 7, skipped: 2, ..Places::default() };
         let path = PathBuf::from("a folder/b\nc\\n.csv");
         let position = Position { path: path.clone(), at: 17, line: 3, tail: (3, 99), ..Position::default() };
-        places.set(&path, Place::Open(position));
-        places.set(Path::new("d e.parquet"), Place::Whole { bytes: 12 });
+        places.set(&path, FilePlace::Open(position));
+        places.set(Path::new("d e.parquet"), FilePlace::Whole { bytes: 12 });
         assert_eq!(Places::read(&places.to_text()).unwrap(), places);
         assert_eq!(Places::read(&Places::default().to_text()).unwrap(), Places::default());
         for text in ["", "follow", "follow 1", "follow 1 2\nopen 3", "follow 1 2\nwhole x y", "1 2 3"] {
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn files_that_are_gone_are_forgotten() {
         let mut places = Places::default();
-        places.set(Path::new("a"), Place::Whole { bytes: 1 });
-        places.set(Path::new("b"), Place::Whole { bytes: 2 });
+        places.set(Path::new("a"), FilePlace::Whole { bytes: 1 });
+        places.set(Path::new("b"), FilePlace::Whole { bytes: 2 });
         places.keep_only(&[PathBuf::from("b"), PathBuf::from("c")]);
         assert_eq!((places.get(Path::new("a")), places.bytes()), (None, 2));
     }

@@ -11,7 +11,7 @@ use anabranch_engine::{Error, Poll, ReadProgress, SourceReader};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use super::FILES_MAX;
-use super::places::{Place, Places};
+use super::places::{FilePlace, Places};
 use crate::content::Content;
 use crate::delimited::check_columns;
 use crate::faults::{invalid, unreadable};
@@ -149,10 +149,10 @@ impl FollowReader {
     fn due_of(&self, path: &Path, metadata: &Metadata, has_new_size: bool) -> Result<Option<bool>, Error> {
         let bytes = metadata.len();
         match self.places.get(path) {
-            Some(Place::Whole { bytes: before }) if *before == bytes => return Ok(None),
-            Some(Place::Whole { .. }) => return Err(changed(path, "it was read to its end, and has another size")),
+            Some(FilePlace::Whole { bytes: before }) if *before == bytes => return Ok(None),
+            Some(FilePlace::Whole { .. }) => return Err(changed(path, "it was read to its end, and has another size")),
             // (A text whose last line has no end yet is opened once for each size.)
-            Some(Place::Open(_)) if !has_new_size => return Ok(None),
+            Some(FilePlace::Open(_)) if !has_new_size => return Ok(None),
             _ => {}
         }
         let still_for = metadata.modified().ok().map(|at| at.elapsed().unwrap_or(Duration::MAX));
@@ -160,10 +160,10 @@ impl FollowReader {
         let readiness = there(readiness(path, self.format, is_still)).map_err(|e| unreadable(path, e))?;
         Ok(match (readiness, self.places.get(path)) {
             (Some(Readiness::Whole), _) => Some(false),
-            (Some(Readiness::Grows), Some(Place::Open(position))) if bytes < position.at => {
+            (Some(Readiness::Grows), Some(FilePlace::Open(position))) if bytes < position.at => {
                 return Err(changed(path, "it is shorter"));
             }
-            (Some(Readiness::Grows), place) => (bytes > place.map_or(0, Place::bytes)).then_some(true),
+            (Some(Readiness::Grows), place) => (bytes > place.map_or(0, FilePlace::bytes)).then_some(true),
             (Some(Readiness::NotYet) | None, _) => None,
         })
     }
@@ -171,11 +171,11 @@ impl FollowReader {
     /// Opens a file behind what was read of it.
     fn open_file(&mut self, due: Due) -> Result<(), Error> {
         let from = match self.places.get(&due.path) {
-            Some(Place::Open(position)) => Some(position.clone()),
+            Some(FilePlace::Open(position)) => Some(position.clone()),
             _ => None,
         };
         let skipped = from.as_ref().map_or(0, |from| from.skipped);
-        self.bytes_read -= self.places.get(&due.path).map_or(0, Place::bytes);
+        self.bytes_read -= self.places.get(&due.path).map_or(0, FilePlace::bytes);
         let columns: Vec<Field> = self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         let mut options = self.options.clone();
         options.follow = due.grows;
@@ -194,7 +194,7 @@ impl FollowReader {
             self.first_skipped = progress.first_skipped;
         }
         if let Some(position) = open.reader.position() {
-            self.places.set(&open.due.path, Place::Open(Position::read(&position)?));
+            self.places.set(&open.due.path, FilePlace::Open(Position::read(&position)?));
         }
         Ok(())
     }
@@ -203,9 +203,9 @@ impl FollowReader {
     fn close_file(&mut self) {
         let Some(Open { due, .. }) = self.open.take() else { return };
         if !due.grows {
-            self.places.set(&due.path, Place::Whole { bytes: due.bytes });
+            self.places.set(&due.path, FilePlace::Whole { bytes: due.bytes });
         }
-        self.bytes_read += self.places.get(&due.path).map_or(0, Place::bytes);
+        self.bytes_read += self.places.get(&due.path).map_or(0, FilePlace::bytes);
     }
 
     /// Whether the open file was read as far as it was at the look.

@@ -229,9 +229,12 @@ fn value_order(call: &AggregateCall, argument: usize) -> Vec<(usize, Direction)>
         AggregateFunction::Min
         | AggregateFunction::Median
         | AggregateFunction::PercentileCont(_)
-        | AggregateFunction::PercentileDisc(_)
         | AggregateFunction::Mode => {
             vec![(argument, ASCENDING)]
+        }
+        AggregateFunction::PercentileDisc(_) => {
+            let descending = call.order.first().is_some_and(|key| key.descending);
+            vec![(argument, Direction { descending, ..ASCENDING })]
         }
         AggregateFunction::LastValue => {
             with_argument.map(|(column, direction)| (column, opposite(direction))).collect()

@@ -212,7 +212,7 @@ fn two_deep(numbers: &mut Numbers) -> LoopSpec {
     let inside = outer.push(LoopNode::Loop { inputs, inner: Arc::new(inner) });
     let step = outer.compose(inside, if numbers.below(2) == 0 { edges } else { first });
     let set = outer.set_of(vec![first, step]);
-    spec(outer, vec![set], returned_after(2 + numbers.below(20) as u64))
+    spec(outer, vec![set], returned_after(2 + numbers.below(20)))
 }
 
 fn returned_after(rounds: u64) -> RoundLimit {

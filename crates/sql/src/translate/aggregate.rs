@@ -14,7 +14,7 @@ use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Expr, cast, lit};
 
 use super::Translator;
-use super::expr::{column, position, resolve};
+use super::expr::{column, position, resolve, resolve_key};
 use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
 use super::{distinct, rows};
@@ -35,7 +35,11 @@ impl Translator {
         let grouping = usize::from(aggregate.group_expr.len() == 1 && is_sets(&aggregate.group_expr[0]));
         for (n, expr) in aggregate.aggr_expr.iter().enumerate() {
             let field = aggregate.schema.field(group.len() + grouping + n);
-            let call = WantedAggregate::new(expr, field.data_type(), &|e| resolve(e, from, &input.schema))?;
+            let call = WantedAggregate::new(
+                expr,
+                field.data_type(),
+                &Resolve { part: &|e| resolve(e, from, &input.schema), key: &|e| resolve_key(e, from, &input.schema) },
+            )?;
             results.push(call.split(&mut calls)?);
         }
         let plan = match aggregate.group_expr.as_slice() {
@@ -46,6 +50,22 @@ impl Translator {
             _ => grouped(input, keys, calls),
         }?;
         put_together(plan, group.len() + grouping, &results)
+    }
+}
+
+/// How the expressions of a call are written over the input's plan.
+#[derive(Clone, Copy)]
+pub(super) struct Resolve<'a> {
+    /// What it reads.
+    pub(super) part: &'a dyn Fn(&Expr) -> Result<Expr>,
+    /// What puts its elements in order.
+    pub(super) key: &'a dyn Fn(&Expr) -> Result<Expr>,
+}
+
+impl<'a> Resolve<'a> {
+    /// For calls without an order.
+    pub(super) fn parts(part: &'a dyn Fn(&Expr) -> Result<Expr>) -> Resolve<'a> {
+        Resolve { part, key: part }
     }
 }
 
@@ -93,7 +113,7 @@ pub(super) struct WantedAggregate {
 
 impl WantedAggregate {
     /// Reads an aggregate expression; `resolve` writes its parts over the input's plan.
-    pub(super) fn new(expr: &Expr, output_type: &DataType, resolve: &dyn Fn(&Expr) -> Result<Expr>) -> Result<Self> {
+    pub(super) fn new(expr: &Expr, output_type: &DataType, resolve: &Resolve<'_>) -> Result<Self> {
         let Expr::AggregateFunction(Call { func, params }) = unaliased(expr) else {
             return Err(SqlError::internal(format!("{expr} is not an aggregate")));
         };
@@ -108,7 +128,7 @@ impl WantedAggregate {
         function: &Foreign,
         params: &AggregateFunctionParams,
         output_type: &DataType,
-        resolve: &dyn Fn(&Expr) -> Result<Expr>,
+        resolve: &Resolve<'_>,
     ) -> Result<Self> {
         let name = function.name();
         if params.distinct || !params.order_by.is_empty() {
@@ -117,13 +137,13 @@ impl WantedAggregate {
                 "Aggregates of users take all rows, in any order: aggregate over SELECT DISTINCT in a subquery.",
             ));
         }
-        let mut arguments = params.args.iter().map(resolve).collect::<Result<Vec<_>>>()?.into_iter();
+        let mut arguments = params.args.iter().map(resolve.part).collect::<Result<Vec<_>>>()?.into_iter();
         Ok(Self {
             function: AggregateFunction::Custom(function.clone(), vec![]),
             argument: arguments.next(),
             further: arguments.collect(),
             distinct: false,
-            filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
+            filter: params.filter.as_ref().map(|e| (resolve.part)(e)).transpose()?,
             order: vec![],
             output_type: canonical(output_type),
         })
@@ -134,7 +154,7 @@ impl WantedAggregate {
         name: &str,
         params: &AggregateFunctionParams,
         output_type: &DataType,
-        resolve: &dyn Fn(&Expr) -> Result<Expr>,
+        resolve: &Resolve<'_>,
     ) -> Result<Self> {
         let name = name.to_lowercase();
         let (function, args) = match name.as_str() {
@@ -148,7 +168,7 @@ impl WantedAggregate {
         let argument = match args {
             [] => None,
             [Expr::Literal(value, _)] if function == AggregateFunction::Count && !value.is_null() && !distinct => None,
-            [argument] => Some(resolve(argument)?),
+            [argument] => Some((resolve.part)(argument)?),
             _ => {
                 return Err(SqlError::unsupported(
                     format!("{name}() of several arguments"),
@@ -160,15 +180,15 @@ impl WantedAggregate {
         let order = params
             .order_by
             .iter()
-            .map(|key| Ok((resolve(&key.expr)?, !key.asc, key.nulls_first)))
+            .map(|key| Ok(((resolve.key)(&key.expr)?, !key.asc, key.nulls_first)))
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            order: if takes_order(&function) { order } else { vec![] },
+            order: if takes_order(&function) || is_from_greatest(&function, &order) { order } else { vec![] },
             function,
             argument,
             further: vec![],
             distinct,
-            filter: params.filter.as_ref().map(|e| resolve(e)).transpose()?,
+            filter: params.filter.as_ref().map(|e| (resolve.part)(e)).transpose()?,
             output_type: canonical(output_type),
         })
     }
@@ -251,6 +271,12 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
+/// Whether a part is taken from the greatest value on.
+fn is_from_greatest(function: &AggregateFunction, order: &[(Expr, bool, bool)]) -> bool {
+    matches!(function, AggregateFunction::PercentileDisc(_))
+        && order.first().is_some_and(|(_, descending, _)| *descending)
+}
+
 fn takes_order(function: &AggregateFunction) -> bool {
     use AggregateFunction::*;
     matches!(function, StringAgg(_) | ArrayAgg | FirstValue | LastValue)
@@ -314,11 +340,9 @@ fn percentile<'e>(name: &str, params: &'e AggregateFunctionParams) -> Result<(Ag
     })?;
     let is_discrete = name == "percentile_disc";
     let is_descending = params.order_by.first().is_some_and(|key| !key.asc);
-    if is_discrete && is_descending {
-        let hint = "Order ascending, and take the part from the other end.";
-        return Err(SqlError::unsupported("percentile_disc() in descending order", hint));
-    }
-    let from_first = if is_descending { 1.0 - part } else { part };
+    // (Between two values it is as far from either end; a value itself has a rank from its own
+    // end.)
+    let from_first = if is_descending && !is_discrete { 1.0 - part } else { part };
     let fraction = Fraction::new(from_first)
         .ok_or_else(|| SqlError::new(ErrorKind::Invalid, format!("percentile value {part} is not between 0 and 1")))?;
     let function = match is_discrete {

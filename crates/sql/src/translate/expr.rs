@@ -9,6 +9,7 @@ use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{NAME_IT, Result, SqlError, no_parameter};
+use crate::functions::json::operators::sort_key;
 use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
 use crate::resolve::type_names::canonical;
 
@@ -34,6 +35,12 @@ pub(crate) fn resolve(expr: &Expr, from: &DFSchema, to: &DFSchema) -> Result<Exp
             was: from.field(at).data_type().clone(),
         })
     })
+}
+
+/// As [`resolve`], of what rows are put in order by.
+pub(crate) fn resolve_key(expr: &Expr, from: &DFSchema, to: &DFSchema) -> Result<Expr> {
+    let field = expr.to_field(from).ok().map(|(_, field)| field);
+    Ok(sort_key(resolve(expr, from, to)?, field.as_deref()))
 }
 
 /// As [`resolve`], with the caller saying what stands for a column.

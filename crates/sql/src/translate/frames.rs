@@ -15,7 +15,7 @@ use datafusion_expr::expr::WindowFunction;
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits, binary_expr, cast};
 
 use super::aggregate::WantedAggregate;
-use super::expr::resolve;
+use super::expr::{resolve, resolve_key};
 use super::ranks::whole;
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
@@ -37,7 +37,7 @@ pub(super) fn over_frames(
     let mut exprs = resolved(&params.partition_by, from, &plan)?;
     let n_groups = exprs.len();
     for key in &params.order_by {
-        exprs.push(resolve(&key.expr, from, &plan.schema)?);
+        exprs.push(resolve_key(&key.expr, from, &plan.schema)?);
     }
     let n_keys = exprs.len();
     if calls.iter().any(|(call, ..)| has_offsets(call)) {

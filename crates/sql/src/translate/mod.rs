@@ -40,7 +40,7 @@ use crate::passes::plan::recursion::{LoopNode, recurs_over_outer, recursion_over
 use crate::passes::plan::set_operations::SetNode;
 use crate::passes::plan::unnest::shared::SharedNode;
 use crate::planned::{Finish, Planned};
-use expr::{conjuncts, resolve};
+use expr::{conjuncts, resolve, resolve_key};
 use stage::stage;
 
 /// A plan, the order its rows are in, and how many of its columns are visible.
@@ -210,7 +210,7 @@ impl Translator {
         let exprs = sort
             .expr
             .iter()
-            .map(|key| resolve(&key.expr, sort.input.schema(), &input.schema))
+            .map(|key| resolve_key(&key.expr, sort.input.schema(), &input.schema))
             .collect::<Result<Vec<_>>>()?;
         let (plan, columns) = stage::with_columns(input, exprs)?;
         let mut order: Vec<SortKey> = Vec::new();

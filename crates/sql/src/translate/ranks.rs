@@ -22,9 +22,9 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
 use datafusion_expr::{Expr, WindowFrameBound, cast, lit, when};
 
-use super::aggregate::{WantedAggregate, grouped};
+use super::aggregate::{Resolve, WantedAggregate, grouped};
 use super::distinct;
-use super::expr::{column, resolve};
+use super::expr::{column, resolve, resolve_key};
 use super::join::{Draw, joined};
 use super::stage::{Column, all_columns, filter, stage, take, with_columns};
 use super::window::{Order, number, numbered, order_of, resolved};
@@ -60,7 +60,7 @@ fn starts_at_the_first(call: &WindowFunction) -> bool {
 fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<WantedAggregate> {
     let params =
         AggregateFunctionParams { args, distinct: false, filter: None, order_by: vec![], null_treatment: None };
-    WantedAggregate::of(name, &params, output, &|e| Ok(e.clone()))
+    WantedAggregate::of(name, &params, output, &Resolve::parts(&|e| Ok(e.clone())))
 }
 
 /// The first `width` columns of the left side, then one column of the right.
@@ -103,7 +103,7 @@ fn dense_rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result
 fn peers(plan: &Plan, call: &WindowFunction, from: &DFSchema) -> Result<Vec<Expr>> {
     let mut exprs = resolved(&call.params.partition_by, from, plan)?;
     for key in &call.params.order_by {
-        exprs.push(resolve(&key.expr, from, &plan.schema)?);
+        exprs.push(resolve_key(&key.expr, from, &plan.schema)?);
     }
     Ok(exprs)
 }

@@ -16,9 +16,9 @@ use datafusion_expr::logical_plan::Window;
 use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
 use super::Translator;
-use super::aggregate::{WantedAggregate, grouped};
+use super::aggregate::{Resolve, WantedAggregate, grouped};
 use super::exclude::excluded;
-use super::expr::{column, resolve};
+use super::expr::{column, resolve, resolve_key};
 use super::frames::over_frames;
 use super::join::{Draw, joined};
 use super::ranks::ranked;
@@ -100,7 +100,7 @@ pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) 
     let mut exprs = resolved(&params.partition_by, from, &plan)?;
     let n_groups = exprs.len();
     for key in &params.order_by {
-        exprs.push(resolve(&key.expr, from, &plan.schema)?);
+        exprs.push(resolve_key(&key.expr, from, &plan.schema)?);
     }
     let (input, columns) = with_columns(plan, exprs)?;
     let keys = order_of(call, &columns[n_groups..]);
@@ -176,7 +176,7 @@ pub(super) fn aggregate_of(
         order_by: vec![],
         null_treatment: params.null_treatment,
     };
-    WantedAggregate::of(call.fun.name(), &aggregate, output, resolve)
+    WantedAggregate::of(call.fun.name(), &aggregate, output, &Resolve::parts(resolve))
 }
 
 /// Whether the call is an aggregate of all rows of the partition, to which their order is nothing.

@@ -219,3 +219,23 @@ fn pairs_of_all_rows_grow_with_their_square() {
          CREATE MATERIALIZED VIEW v AS SELECT a.t, b.t AS u FROM a JOIN b ON a.k = b.k;";
     grows_with_rows("pairs", 2000, |_| setup.to_owned(), |n| Coming::AtOnce.rows(n));
 }
+
+/// Rows behind the end of a partition cost what their frames hold, however many rows are before.
+#[test]
+fn rows_behind_a_partition_do_not_cost_the_partition() {
+    let costs = [20_000, 80_000].map(|n| {
+        let setup = format!(
+            "CREATE TABLE quote (k bigint, t bigint, p bigint);
+             CREATE MATERIALIZED VIEW v AS
+                 SELECT t, sum(p) OVER w, avg(p) OVER (w ROWS 10 PRECEDING), first_value(p) OVER w,
+                        max(p) OVER (w RANGE BETWEEN 20 PRECEDING AND CURRENT ROW)
+                 FROM quote WINDOW w AS (PARTITION BY k ORDER BY t);
+             INSERT INTO quote SELECT 1, i, i FROM generate_series(1, {n}) AS g(i);
+             INSERT INTO quote VALUES (1, {n} + 1, 0);"
+        );
+        let appends: String = (2..202).map(|i| format!("INSERT INTO quote VALUES (1, {n} + {i}, {i});")).collect();
+        cost(&setup, &appends)
+    });
+    println!("200 rows behind 20,000 and 80,000: {costs:.4?} CPU s");
+    assert!(costs[1] <= 2.0 * costs[0], "appended rows cost the rows before them: {costs:?} CPU s");
+}

@@ -52,8 +52,8 @@ pub struct Condition {
     pub cells: Vec<usize>,
 }
 
-/// Whether a cell is known from the row that is looked at as a candidate for `variable`, without the
-/// match so far; then how far from that row its value is.
+/// Whether a cell is known from the row that is looked at as a candidate for `variable`, without
+/// the match so far; then how far from that row its value is.
 pub(super) fn offset_from_row(cell: &CellValue, variable: usize) -> Option<i64> {
     match cell {
         CellValue::Column { column: _, at: At { end: End::Last, variable: of, skipped: 0, offset } }

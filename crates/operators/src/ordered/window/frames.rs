@@ -8,17 +8,21 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, gather};
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
-use anabranch_spec::frame::WindowFrame;
+use anabranch_spec::frame::{Exclude, WindowFrame};
 use anabranch_spec::order::SortKey;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, UInt32Array, new_null_array};
 use arrow::compute;
 use arrow::datatypes::Int64Type;
 
-use super::WindowSpec;
+use super::extremes;
 use super::spans::{Peers, holders, pieces, spans};
+use super::spec::WindowSpec;
 use crate::aggregate::{Aggregate, AggregateSpec};
 use crate::ordered::versions::Version;
 use anabranch_flow::tactic::{Output, Timed};
+
+/// Rows whose frames are looked at together, where values are kept in order.
+const PIECE_ROWS: usize = 64;
 
 /// The rows of all versions, and who are peers.
 pub(super) struct Frames<'a> {
@@ -97,6 +101,9 @@ impl Frames<'_> {
 
     /// An aggregate over frames: over changes whose time is a row's number, for each version apart.
     fn aggregate(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Results {
+        if let Some(values) = self.extremes(call, frame, least) {
+            return Results { values, failed: vec![] };
+        }
         let changes = self.changes(call, frame, least);
         let mut out = Output::default();
         let mut aggregate = Aggregate::new(spec_of(call, changes.columns()), None);
@@ -123,20 +130,44 @@ impl Frames<'_> {
         Results { values, failed: failed.filter_map(|(row, of)| Some((row, message(of?)))).collect() }
     }
 
-    /// The elements of all frames, as they come and go from row to row: number of the version,
-    /// argument, filter, place in the order.
+    /// The least or greatest values of all frames, if that is what the call asks for.
+    fn extremes(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Option<ArrayRef> {
+        let is_greatest = match call.function {
+            AggregateFunction::Min => false,
+            AggregateFunction::Max => true,
+            _ => return None,
+        };
+        let values = &self.columns[call.argument?];
+        if frame.exclude != Exclude::Nothing || *values.data_type() != call.output_type {
+            return None;
+        }
+        let filter = call.filter.map(|at| &self.columns[at]);
+        let of_version = |version| extremes::picks(values, filter, is_greatest, &self.spans(version, frame, least));
+        Some(take(values, &self.versions.iter().flat_map(of_version).collect()))
+    }
+
+    /// The elements of all frames, as they come and go from row to row: number of the piece of the
+    /// version, argument, filter, place in the order.
     fn changes(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
+        // (Values in order are looked at for each row of a piece; an accumulator sees each once.)
+        let rows_max = if call.function.is_ordered() { PIECE_ROWS } else { usize::MAX };
         for (number, version) in self.versions.iter().enumerate() {
             let holders = holders(version, &self.spans(version, frame, least));
             for (element, span) in of(version).zip(&holders) {
-                for piece in pieces(span, element, self.peers.of(element), frame.exclude) {
-                    for (time, diff) in [(piece.start, 1), (piece.end, -1)] {
-                        elements.push(element as u32);
-                        numbers.push(number as i64);
-                        times.push(time as Time);
-                        diffs.push(diff);
+                for rows in pieces(span, element, self.peers.of(element), frame.exclude) {
+                    let mut from = rows.start;
+                    while from < rows.end {
+                        let piece = from / rows_max;
+                        let to = rows.end.min((piece + 1).saturating_mul(rows_max));
+                        for (time, diff) in [(from, 1), (to, -1)] {
+                            elements.push(element as u32);
+                            numbers.push(((number as i64) << 32) + piece as i64);
+                            times.push(time as Time);
+                            diffs.push(diff);
+                        }
+                        from = to;
                     }
                 }
             }

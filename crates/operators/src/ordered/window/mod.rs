@@ -8,21 +8,25 @@
 //!
 //! Law: at every time, the rows of each partition are put in order (ties by the remaining columns;
 //! a row with multiplicity n comes n times), and each yields one row: its columns, then the results
-//! of the functions over its [`WindowFrame`](anabranch_spec::frame::WindowFrame). A row of which a result does not exist (out of range)
-//! is an error, retracted when the result exists again.
+//! of the functions over its [`WindowFrame`](anabranch_spec::frame::WindowFrame). A row of which a
+//! result does not exist (out of range) is an error, retracted when the result exists again.
 //!
 //! Frames move with their row and never back, so the rows whose frames hold a given row lie beside
 //! each other. An aggregate over frames is thus an aggregate over changes whose time is the number
 //! of a row: an element comes at the first row whose frame holds it, and goes behind the last. All
 //! of [`crate::aggregate`] computes so.
 //!
-//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: a change
-//! costs its partition, whatever the width of the frames; what stays the same is not put out.
+//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: rows behind
+//! all others of their partition cost what their frames hold (`tail`); any other change costs its
+//! partition, whatever the width of the frames. What stays the same is not put out.
 //!
-//! Reading order: `spans` (where frames begin and end), `frames` (functions over them), `tactic`.
+//! Reading order: `spans` (where frames begin and end), `frames` (functions over them) and
+//! `extremes`, `tail` and `tails` (the ends of partitions), `tactic`.
 
+mod extremes;
 mod frames;
 mod spans;
+mod spec;
 mod tactic;
 mod tail;
 #[cfg(test)]
@@ -31,19 +35,5 @@ mod tails;
 #[cfg(test)]
 mod tests;
 
-use anabranch_arrangement::MergeEffort;
-use anabranch_spec::window::Window;
-use arrow::datatypes::DataType;
-
+pub use spec::WindowSpec;
 pub use tactic::WindowTactic;
-
-/// What is computed, of rows of which types.
-#[derive(Clone, Debug)]
-pub struct WindowSpec {
-    /// What is computed.
-    pub window: Window,
-    /// Types of all input columns.
-    pub input_types: Vec<DataType>,
-    /// How eagerly the state is merged.
-    pub effort: MergeEffort,
-}

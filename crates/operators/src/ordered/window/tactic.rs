@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Layout, ValueOrder};
+use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Time, gather};
 use anabranch_spec::order::SortKey;
 use arrow::array::{ArrayRef, StringViewArray};
 
-use super::WindowSpec;
 use super::frames::{Frames, Results};
 use super::spans::Peers;
+use super::spec::WindowSpec;
 use super::tail::{Followers, Tail};
 use super::tails::{Behind, TAIL_ROWS_MIN, Tails};
 use crate::ordered::trace::{OrderedTrace, touched_times};
@@ -124,7 +125,11 @@ impl Timed for WindowTactic {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
-        let Some(batch) = self.pending.take_before(upto) else { return };
+        let Some(mut batch) = self.pending.take_before(upto) else { return };
+        // (What comes and goes at one time, as out of an outer join, is no change.)
+        if !self.tails.is_empty() && (0..batch.len()).any(|row| batch.diffs().get(row) < 0) {
+            batch = consolidate(batch);
+        }
         let touched = Touched::new(batch, &self.spec.window.partition);
         let is_left = self.follow(&touched, out);
         let Touched { batch, keys, of_row } = touched;

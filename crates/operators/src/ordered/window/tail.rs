@@ -20,9 +20,9 @@ use anabranch_spec::frame::{Exclude, FrameBound};
 use anabranch_spec::window::{Place, WindowCall, WindowFunction};
 use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array, new_null_array};
 
-use super::WindowSpec;
 use super::frames::{Frames, Results, message_of, or_zero, spec_of, take};
 use super::spans::Peers;
+use super::spec::WindowSpec;
 use crate::aggregate::Aggregate;
 use crate::ordered::versions::Version;
 use anabranch_flow::tactic::{Output, Timed};

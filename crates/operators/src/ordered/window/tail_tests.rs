@@ -95,6 +95,10 @@ fn updates(dice: &mut Dice, there: &mut Vec<Update>, ends: &mut [i64], from: Tim
             there.push(row);
             updates.push(row);
         }
+        if dice.below(3) == 0 {
+            let row = (0, dice.below(9) as i64, None, time, 1);
+            updates.extend([row, (row.0, row.1, row.2, row.3, -1)]);
+        }
         if !there.is_empty() && dice.below(10) == 0 {
             let (partition, order, value, _, diff) = there.swap_remove(dice.below(there.len()));
             updates.push((partition, order, value, time, -diff));

@@ -14,7 +14,7 @@ use anabranch_batch::{Batch, Columns, equal, gather};
 use anabranch_spec::order::SortKey;
 use arrow::array::ArrayRef;
 
-use super::WindowSpec;
+use super::spec::WindowSpec;
 use super::tail::{Tail, counts_peers, reaches_back_only};
 
 /// Rows of a partition that has a tail, at least.
@@ -66,8 +66,8 @@ impl Tails {
         self.by_hash.is_empty()
     }
 
-    /// The rows of a partition, which are `rows` of the batch, if they come behind its others; takes
-    /// its tail away if they do not.
+    /// The rows of a partition, which are `rows` of the batch, if they come behind its others;
+    /// takes its tail away if they do not.
     pub(super) fn behind(&mut self, batch: &Batch, mut rows: Vec<u32>) -> Option<Behind<'_>> {
         let hash = batch.key()?.hashes[rows[0] as usize];
         let at = self.find(hash, batch.columns(), rows[0])?;

@@ -1,7 +1,7 @@
 //! Functions and operators of `json` and `jsonb`, as in PostgreSQL 15, chapter 9.16.
 //!
 //! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table,
-//! [`operators`].
+//! [`operators`], [`order`].
 //!
 //! Left out: `jsonpath`, records (`json_populate_record`, `row_to_json`), and functions of two
 //! types in one call.
@@ -9,6 +9,7 @@
 mod document;
 mod frame;
 pub(crate) mod operators;
+mod order;
 
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ const TABLE: &[Row] = &[
     ("__json_path", &[Doc, Path], 2, Gives::Json, |args| follow(args, raw)),
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
+    ("__jsonb_order", &[Doc], 1, Gives::Text, |args| Ok(FrameOut::Text(order::key(&Document::read(args[0].text())?)?))),
     ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
     ("__jsonb_exists", &[Doc, Text], 2, Gives::Bool, |args| Ok(FrameOut::Bool(Document::read(args[0].text())?.has(args[1].text())))),
     ("__jsonb_exists_any", &[Doc, Path], 2, Gives::Bool, exists_any),

@@ -2,7 +2,7 @@
 //!
 //! An operator is one of documents if a side is marked as one, or if texts have no such operator.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::ExprSchemable;
 use datafusion_expr::expr::Expr;
@@ -13,6 +13,17 @@ use crate::error::SqlError;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::is_text;
+
+/// The function whose texts have the order of documents.
+const ORDER: &str = "__jsonb_order";
+
+/// What a sort by the value compares: of a `jsonb`, the key of its order.
+pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
+    match field.and_then(form_of) {
+        Some(DocumentForm::Jsonb) => call(ORDER, vec![value]),
+        _ => value,
+    }
+}
 
 /// The operator as a call; `None` leaves it to others.
 ///
@@ -62,13 +73,24 @@ pub(crate) fn plan(
         // (The text of the other side, which is a cast or a column of text, is joined with the
         // document's.)
         Op::StringConcat => None,
-        Op::Eq | Op::NotEq if left_form.or(right_form) == Some(DocumentForm::Jsonb) => {
+        Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq
+            if left_form.or(right_form) == Some(DocumentForm::Jsonb) =>
+        {
             let side = |side: &Expr, form: Option<DocumentForm>| match form {
                 Some(_) => side.clone(),
                 None => call("jsonb_in", vec![side.clone()]),
             };
             let (left, right) = (side(&expr.left, left_form), side(&expr.right, right_form));
-            Some(if expr.op == Op::Eq { left.eq(right) } else { left.not_eq(right) })
+            let key = |document: Expr| call(ORDER, vec![document]);
+            Some(match expr.op {
+                // (1.0 and 1.00 are equal, and written as they were.)
+                Op::Eq => key(left).eq(key(right)),
+                Op::NotEq => key(left).not_eq(key(right)),
+                Op::Lt => key(left).lt(key(right)),
+                Op::LtEq => key(left).lt_eq(key(right)),
+                Op::Gt => key(left).gt(key(right)),
+                _ => key(left).gt_eq(key(right)),
+            })
         }
         _ => {
             let what = format!("operator {} of json", expr.op);

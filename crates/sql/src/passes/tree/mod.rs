@@ -25,6 +25,7 @@ mod lateral;
 mod literal;
 mod membership;
 mod merged;
+mod named_windows;
 mod names;
 pub(crate) mod on_close;
 mod order_names;

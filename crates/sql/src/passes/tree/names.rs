@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion_expr::sqlparser::ast::{self, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
+use datafusion_expr::sqlparser::ast::{self, AccessExpr, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
 
 use super::columns::{Known, query_columns};
 use super::expression_names::{item_name, select_items};
@@ -36,9 +36,12 @@ fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<Str
     let Some(items) = select_items(&query.body) else {
         return (vec![], vec![]);
     };
+    // (All fields of a row.)
+    let is_field =
+        |access: &AccessExpr| matches!(access, AccessExpr::Dot(field) if !matches!(field, Expr::Identifier(_)));
     let is_wildcard = |item: &&SelectItem| {
         matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-            || matches!(item, SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { .. }))
+            || matches!(item, SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { access_chain, .. }) if access_chain.iter().any(is_field))
     };
     let front = items.iter().take_while(|i| !is_wildcard(i)).map(item_name).collect();
     let back = items.iter().rev().take_while(|i| !is_wildcard(i)).map(item_name).collect();

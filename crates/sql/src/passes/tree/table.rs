@@ -6,8 +6,8 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, json_lists, lateral,
-    literal, membership, merged, order_names, output_names, recursion, refuse, rows, series, session, set_operations,
-    similar, subquery, system, type_kinds, vectors, window_table,
+    literal, membership, merged, named_windows, order_names, output_names, recursion, refuse, rows, series, session,
+    set_operations, similar, subquery, system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -77,6 +77,14 @@ const SYSTEM: &[Pass<Hooks>] = &[
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "named windows written out",
+        run: Hooks { ordered: Some(|select, order_by, _| named_windows::write_out(select, order_by)), ..NONE },
+        gives: "calls with their whole window in place of WINDOW and names of windows",
+        reason: "DataFusion reads no more of OVER (w ..) than what stands behind the name",
+        example: "SELECT k, sum(x) OVER (w ORDER BY x) AS s FROM t WINDOW w AS (PARTITION BY k)",
+        without: Loss::WrongAnswer,
+    },
     Pass {
         name: "IN of one column",
         run: Hooks { expr: Some(|expr, _| refuse::in_of_columns(expr)), ..NONE },

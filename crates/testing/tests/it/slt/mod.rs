@@ -106,6 +106,7 @@ files!(
     joins,
     json,
     match_recognize,
+    named_windows,
     nulls,
     numbers,
     numeric,
