@@ -12,6 +12,7 @@ use anabranch_engine::frame::{Events, Frame, UserOperator, col};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use crate::dataset::Dataset;
 use crate::layout::{Layout, Move, ShardScope, To};
 
 /// Names of a query's inputs, in order.
@@ -54,6 +55,8 @@ pub enum Verb {
         /// How rows are pushed.
         events: Box<Events>,
     },
+    /// The rows of a dataset, where they are.
+    Dataset(Arc<Dataset>),
     /// The key is these columns from now on.
     Rekey,
     /// A frame over each shard.
@@ -127,6 +130,11 @@ impl Shards {
         let schema = events.clone().frame().schema();
         let verb = Verb::Source { events: Box::new(events) };
         Shards::new(schema.map(|schema| ProgramStep { verb, inputs: vec![], schema, key: vec![], layout }))
+    }
+
+    pub(crate) fn of_dataset(dataset: Arc<Dataset>) -> Shards {
+        let (schema, key, layout) = (dataset.schema.clone(), dataset.key.clone(), dataset.layout);
+        Shards::new(Ok(ProgramStep { verb: Verb::Dataset(dataset), inputs: vec![], schema, key, layout }))
     }
 
     /// The key is these columns from now on. Their hash is computed once, and stored with the rows.

@@ -14,6 +14,7 @@ use anabranch_engine::{Error, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use crate::dataset::Datasets;
 use crate::group::Group;
 use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Moved;
@@ -102,7 +103,9 @@ impl Shards {
         let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
         let outcome =
             RunOutcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
-        Ok(ShardRun { tasks, group, frontiers, outcome })
+        let mut run = ShardRun { tasks, group, frontiers, outcome };
+        run.send_datasets()?;
+        Ok(run)
     }
 }
 
@@ -207,12 +210,38 @@ impl ShardRun {
         self.drain()
     }
 
+    /// Ends all sources, and keeps the result in memory as a dataset of this name.
+    ///
+    /// # Errors
+    /// As for [`finish`](ShardRun::finish) and [`Datasets::keep`]; results that were taken by
+    /// [`drain`](ShardRun::drain) before are not part of it.
+    pub fn to_memory(mut self, program: &Shards, datasets: &Datasets, name: &str) -> Result<(), Error> {
+        let result = self.finish()?;
+        datasets.keep(name, program, result)
+    }
+
+    /// Gives each shard its part of the datasets that the program begins with.
+    fn send_datasets(&mut self) -> Result<(), Error> {
+        let tasks = Arc::clone(&self.tasks);
+        for (number, task) in tasks.list.iter().enumerate() {
+            let Verb::Dataset(dataset) = &task.step.verb else { continue };
+            for (shard, batches) in dataset.shards.iter().enumerate() {
+                for batch in batches {
+                    self.send(shard, number, Load::Rows(batch.clone()))?;
+                }
+                self.send(shard, number, Load::Frontier(END))?;
+            }
+        }
+        Ok(())
+    }
+
     /// What each step hashed and moved so far, in order of the program.
     pub fn moved(&self) -> Vec<(&'static str, Moved)> {
         let counted = self.group.traffic.moved();
         let named = self.tasks.list.iter().enumerate().map(|(at, task)| {
             let name = match &task.step.verb {
                 Verb::Source { .. } => "source",
+                Verb::Dataset(_) => "dataset",
                 Verb::Rekey => "rekey",
                 Verb::Query { .. } => "query",
                 Verb::Move { kind, .. } => kind.name(),

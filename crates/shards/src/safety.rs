@@ -97,6 +97,7 @@ fn explain(
     let known = known(step, table)?;
     let what = match &step.verb {
         Verb::Source { events } => format!("source {} in {} shards", events.name(), step.layout.shards()),
+        Verb::Dataset(dataset) => format!("dataset {} in {} shards", dataset.name, step.layout.shards()),
         Verb::Rekey => format!("rekey ({})", step.key.join(", ")),
         Verb::Query { .. } if step.key.is_empty() => "query".to_owned(),
         Verb::Query { .. } => format!("query by ({})", step.key.join(", ")),
@@ -145,6 +146,7 @@ fn known(step: &Arc<ProgramStep>, table: &mut Table) -> Result<KnownPlacement, E
 fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacement, Error> {
     match &step.verb {
         Verb::Source { .. } => Ok(KnownPlacement { placement: Placement::ARBITRARY, state: SafetyState::Whole }),
+        Verb::Dataset(dataset) => Ok(dataset.known.clone()),
         Verb::Rekey => {
             let KnownPlacement { placement, state } = inputs[0].clone();
             Ok(KnownPlacement { placement: placement.kept(&step.key), state })

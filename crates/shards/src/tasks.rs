@@ -44,6 +44,7 @@ impl Tasks {
             let ProgramStep { verb, schema, key, layout, .. } = &*task.step;
             let verb = match verb {
                 Verb::Source { events } => format!("source {}", events.name()),
+                Verb::Dataset(dataset) => format!("dataset {}", dataset.name),
                 Verb::Rekey => "rekey".to_owned(),
                 Verb::Query { .. } => "query".to_owned(),
                 Verb::Move { kind, reach } => format!("{} {reach:?}", kind.name()),

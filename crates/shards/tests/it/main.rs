@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod cost;
+mod dataset;
 mod fft;
 mod grep;
+mod inputs;
 mod movement;
 mod plans;
 mod processes;
