@@ -42,6 +42,7 @@
 mod address;
 pub mod dataset;
 mod group;
+mod in_time;
 pub mod layout;
 pub mod linear;
 mod message;

@@ -64,6 +64,8 @@ pub enum Verb {
         /// Over inputs named `left` and `right`.
         frame: Box<Frame>,
     },
+    /// Rows of each shard leave in order of time.
+    InTime,
     /// Rows go to other shards.
     Move {
         /// Which rows go where.
@@ -209,6 +211,15 @@ impl Shards {
     #[must_use]
     pub fn union(&self, other: &Shards) -> Shards {
         self.rekey([]).query_with(&other.rekey([]), |left, right| left.union(&right))
+    }
+
+    /// Rows of each shard leave in order of time; those of one time in any order.
+    #[must_use]
+    pub fn in_time_order(&self) -> Shards {
+        self.then(|input| {
+            let (schema, key, layout) = (input.schema.clone(), input.key.clone(), input.layout);
+            Ok(ProgramStep { verb: Verb::InTime, inputs: vec![Arc::clone(input)], schema, key, layout })
+        })
     }
 
     /// Each row goes to the shard of its key's hash: all rows of a key to one.

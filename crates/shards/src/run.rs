@@ -243,6 +243,7 @@ impl ShardRun {
                 Verb::Source { .. } => "source",
                 Verb::Dataset(_) => "dataset",
                 Verb::Rekey => "rekey",
+                Verb::InTime => "in order of time",
                 Verb::Query { .. } => "query",
                 Verb::Move { kind, .. } => kind.name(),
             };

@@ -99,6 +99,7 @@ fn explain(
         Verb::Source { events } => format!("source {} in {} shards", events.name(), step.layout.shards()),
         Verb::Dataset(dataset) => format!("dataset {} in {} shards", dataset.name, step.layout.shards()),
         Verb::Rekey => format!("rekey ({})", step.key.join(", ")),
+        Verb::InTime => "in order of time".to_owned(),
         Verb::Query { .. } if step.key.is_empty() => "query".to_owned(),
         Verb::Query { .. } => format!("query by ({})", step.key.join(", ")),
         Verb::Move { kind, reach } => {
@@ -147,6 +148,7 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
     match &step.verb {
         Verb::Source { .. } => Ok(KnownPlacement { placement: Placement::ARBITRARY, state: SafetyState::Whole }),
         Verb::Dataset(dataset) => Ok(dataset.known.clone()),
+        Verb::InTime => Ok(inputs[0].clone()),
         Verb::Rekey => {
             let KnownPlacement { placement, state } = inputs[0].clone();
             Ok(KnownPlacement { placement: placement.kept(&step.key), state })

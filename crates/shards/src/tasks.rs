@@ -46,6 +46,7 @@ impl Tasks {
                 Verb::Source { events } => format!("source {}", events.name()),
                 Verb::Dataset(dataset) => format!("dataset {}", dataset.name),
                 Verb::Rekey => "rekey".to_owned(),
+                Verb::InTime => "in order of time".to_owned(),
                 Verb::Query { .. } => "query".to_owned(),
                 Verb::Move { kind, reach } => format!("{} {reach:?}", kind.name()),
             };

@@ -14,6 +14,7 @@ use anabranch_engine::frame::{FrameRun, Item};
 use anabranch_engine::{Error, Options, Session};
 
 use crate::address::{Address, ShardClient};
+use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
 use crate::program::{ActionKind, INPUTS, Verb};
@@ -77,7 +78,8 @@ fn serve(post: &Post) -> Result<(), Error> {
         };
         let senders = post.shards.len();
         let inputs = if run.is_some() { task.step.inputs.len() } else { 1 };
-        places.push(Place { run, heard: vec![Time::MIN; senders], ports: vec![Time::MIN; inputs], told: Time::MIN });
+        let (heard, ports) = (vec![Time::MIN; senders], vec![Time::MIN; inputs]);
+        places.push(Place { run, held: InTime::default(), heard, ports, told: Time::MIN });
     }
     let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0 };
     while let Ok(message) = post.inbox.recv() {
@@ -95,6 +97,8 @@ fn serve(post: &Post) -> Result<(), Error> {
 struct Place<'s> {
     /// Of a query.
     run: Option<FrameRun<'s>>,
+    /// Of an order: rows that wait.
+    held: InTime,
     /// Of a movement: the frontier of each sender.
     heard: Vec<Time>,
     /// Of each input.
@@ -179,6 +183,16 @@ impl Shard<'_, '_> {
             (Verb::Rekey, Item::Rows(batch)) => {
                 let batch = self.keyed(task, batch);
                 self.emit(task, Item::Rows(batch))
+            }
+            (Verb::InTime, Item::Rows(batch)) => {
+                self.places[task].held.push(batch);
+                Ok(())
+            }
+            (Verb::InTime, Item::Frontier(time)) => {
+                for batch in self.places[task].held.take_before(time) {
+                    self.emit(task, Item::Rows(batch))?;
+                }
+                self.promise(task, time)
             }
             (Verb::Query { .. }, item) => self.query(task, port, item),
             (_, Item::Frontier(time)) => self.promise(task, time),

@@ -152,6 +152,12 @@ impl Branches {
         self.rows.rekey([])
     }
 
+    /// All rows of all branches, with their branch as a column, in one shard and in order of time;
+    /// rows of one time in any order.
+    pub fn merge_by_time(&self) -> Shards {
+        self.rows.rekey([]).reshard(Move::to_shards(1)).in_time_order()
+    }
+
     /// Rows of all branches that are equal in `on`, as one: in any branch, then put together in the
     /// shard of `on`.
     pub fn merge_by<'a>(

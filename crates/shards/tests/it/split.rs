@@ -142,3 +142,46 @@ fn names_of_splits_are_refused_where_they_are_taken() {
     let endless = branches.merge_tree(["k"], 1, [sum(col("x")).alias("x")]);
     assert_eq!(endless.check().unwrap_err().message, "a tree of fan-in 1 does not end");
 }
+
+/// Statement S15: branches that are merged by time come out in order, whatever the shards, all rows
+/// of them.
+#[test]
+fn branches_merge_in_order_of_time() {
+    cases("merge by time", 12, |rng| {
+        let layout = *rng.pick(&layouts());
+        let branches = source("l", layout).split(5, col("k"), Some(col("j").eq(lit(3i64))), SplitPlan::Auto);
+        let [any, by_time] = [branches.merge(), branches.merge_by_time()];
+        let mut ordered = by_time.run().unwrap();
+        let mut pushed = Vec::new();
+        let mut times = Vec::new();
+        for until in [20, 40, 90] {
+            for _ in 0..rng.below(30) {
+                let start = rng.between(until - 20, until - 1);
+                let row = vec![rng.between(0, 4).into(), rng.between(0, 3).into(), rng.between(-4, 9).into()];
+                let shard = rng.below(layout.shards());
+                pushed.push((shard, Event::point(start, row.clone())));
+                ordered.push("l", shard, vec![Event::point(start, row)]).unwrap();
+            }
+            ordered.advance_all(until).unwrap();
+            times.push(ordered.drain().unwrap());
+        }
+        times.push(ordered.finish().unwrap());
+        let all: Vec<_> = times.iter().flat_map(|outcome| outcome.shards.iter().flatten()).collect();
+        let starts: Vec<i64> =
+            all.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect();
+        assert!(starts.is_sorted(), "{starts:?}");
+        assert!(times.iter().all(|outcome| outcome.shards[1..].iter().all(Vec::is_empty)), "all in the first shard");
+
+        let mut unordered = any.run().unwrap();
+        pushed.into_iter().for_each(|(shard, event)| unordered.push("l", shard, vec![event]).unwrap());
+        let expected = updates(&unordered.finish().unwrap().changes());
+        let mut found = std::collections::BTreeMap::new();
+        for outcome in &times {
+            for (update, diff) in updates(&outcome.changes()) {
+                *found.entry(update).or_insert(0) += diff;
+            }
+        }
+        found.retain(|_, diff| *diff != 0);
+        assert_eq!(found, expected);
+    });
+}
