@@ -47,6 +47,7 @@ pub mod layout;
 pub mod linear;
 mod message;
 mod moved;
+mod packed;
 pub mod placement;
 pub mod processes;
 pub mod program;

@@ -18,6 +18,13 @@ pub enum Spread {
     ByKey(Vec<String>, To),
     /// Rows of equal numbers in this column in one shard, that of the number.
     ByNumber(String),
+    /// Rows of a source, by ranges of a column of it.
+    Packed {
+        /// The source: another one has other ranges.
+        source: String,
+        /// The column.
+        column: String,
+    },
     /// Each row in each shard.
     Replicated,
     /// All rows in the first shard.
@@ -50,7 +57,7 @@ impl Spread {
         match self {
             Spread::One => true,
             Spread::ByKey(columns, _) => columns.iter().all(|column| key.contains(column)),
-            Spread::ByNumber(column) => key.contains(column),
+            Spread::ByNumber(column) | Spread::Packed { column, .. } => key.contains(column),
             Spread::Arbitrary | Spread::Replicated => false,
         }
     }
@@ -60,7 +67,7 @@ impl Spread {
     pub fn kept(self, key: &[String]) -> Spread {
         match self {
             Spread::ByKey(columns, _) if columns.iter().any(|column| !key.contains(column)) => Spread::Arbitrary,
-            Spread::ByNumber(column) if !key.contains(&column) => Spread::Arbitrary,
+            Spread::ByNumber(column) | Spread::Packed { column, .. } if !key.contains(&column) => Spread::Arbitrary,
             other => other,
         }
     }
@@ -105,6 +112,7 @@ impl fmt::Display for Spread {
             Spread::ByKey(columns, To::Same) => write!(f, "by key ({})", columns.join(", ")),
             Spread::ByKey(columns, To::Shards(n)) => write!(f, "by key ({}) in {n} shards", columns.join(", ")),
             Spread::ByNumber(column) => write!(f, "by number ({column})"),
+            Spread::Packed { column, .. } => write!(f, "packed by ({column})"),
             Spread::Replicated => write!(f, "replicated"),
             Spread::One => write!(f, "in one shard"),
         }

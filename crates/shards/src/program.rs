@@ -54,6 +54,8 @@ pub enum Verb {
     Source {
         /// How rows are pushed.
         events: Box<Events>,
+        /// The column of which each shard has a range.
+        packed: Option<String>,
     },
     /// The rows of a dataset, where they are.
     Dataset(Arc<Dataset>),
@@ -130,13 +132,31 @@ impl Shards {
 
     fn of_events(events: Events, layout: Layout) -> Shards {
         let schema = events.clone().frame().schema();
-        let verb = Verb::Source { events: Box::new(events) };
+        let verb = Verb::Source { events: Box::new(events), packed: None };
         Shards::new(schema.map(|schema| ProgramStep { verb, inputs: vec![], schema, key: vec![], layout }))
     }
 
     pub(crate) fn of_dataset(dataset: Arc<Dataset>) -> Shards {
         let (schema, key, layout) = (dataset.schema.clone(), dataset.key.clone(), dataset.layout);
         Shards::new(Ok(ProgramStep { verb: Verb::Dataset(dataset), inputs: vec![], schema, key, layout }))
+    }
+
+    /// Promises of a source that each shard has a range of this column's values: rows of equal
+    /// values lie together, and queries by the column need no movement. Rows that break the promise
+    /// are an error when they are pushed.
+    #[must_use]
+    pub fn packed_by(&self, column: &str) -> Shards {
+        self.then(|source| {
+            let Verb::Source { events, .. } = &source.verb else {
+                return Err(
+                    Error::invalid("only a source can be packed").with_hint("Say packed_by right after source.")
+                );
+            };
+            source.schema.index_of(column).map_err(|_| no_column(column, &source.schema))?;
+            let (schema, layout) = (source.schema.clone(), source.layout);
+            let verb = Verb::Source { events: events.clone(), packed: Some(column.to_owned()) };
+            Ok(ProgramStep { verb, inputs: vec![], schema, key: vec![], layout })
+        })
     }
 
     /// The key is these columns from now on. Their hash is computed once, and stored with the rows.

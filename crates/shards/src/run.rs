@@ -18,9 +18,10 @@ use crate::dataset::Datasets;
 use crate::group::Group;
 use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Moved;
+use crate::packed::Ranges;
 use crate::processes::Processes;
 use crate::program::{Shards, Verb};
-use crate::tasks::Tasks;
+use crate::tasks::{Task, Tasks};
 use crate::traffic::CLIENT;
 
 /// Messages under way before the client waits.
@@ -35,6 +36,8 @@ pub struct ShardRun {
     group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
+    /// For each step that is a packed source, what its shards hold.
+    ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
 }
 
@@ -103,7 +106,14 @@ impl Shards {
         let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
         let outcome =
             RunOutcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
-        let mut run = ShardRun { tasks, group, frontiers, outcome };
+        let ranges = |task: &Task| match &task.step.verb {
+            Verb::Source { packed: Some(column), .. } => {
+                Some(Ranges::new(column, task.step.schema.index_of(column).ok()?, layout.shards()))
+            }
+            _ => None,
+        };
+        let ranges = tasks.list.iter().map(ranges).collect();
+        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome };
         run.send_datasets()?;
         Ok(run)
     }
@@ -128,6 +138,9 @@ impl ShardRun {
             ))
             .with_hint("Push rows before advancing past them."));
         }
+        if let Some(ranges) = &mut self.ranges[task] {
+            ranges.note(source, shard, &batch)?;
+        }
         self.send(shard, task, Load::Rows(batch))
     }
 
@@ -150,7 +163,7 @@ impl ShardRun {
     /// That of a shard that failed.
     pub fn advance_all(&mut self, time: Time) -> Result<(), Error> {
         let sources = self.tasks.list.iter().filter_map(|task| match &task.step.verb {
-            Verb::Source { events } => Some(events.name().to_owned()),
+            Verb::Source { events, .. } => Some(events.name().to_owned()),
             _ => None,
         });
         for source in sources.collect::<Vec<_>>() {
@@ -261,7 +274,7 @@ impl ShardRun {
 
     fn events(&self, task: usize) -> Result<&Events, Error> {
         match &self.tasks.list[task].step.verb {
-            Verb::Source { events } => Ok(events),
+            Verb::Source { events, .. } => Ok(events),
             _ => Err(Error::internal("rows come in at a source")),
         }
     }

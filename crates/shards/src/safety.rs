@@ -96,7 +96,7 @@ fn explain(
     let is_seen = !printed.insert(Arc::as_ptr(step));
     let known = known(step, table)?;
     let what = match &step.verb {
-        Verb::Source { events } => format!("source {} in {} shards", events.name(), step.layout.shards()),
+        Verb::Source { events, .. } => format!("source {} in {} shards", events.name(), step.layout.shards()),
         Verb::Dataset(dataset) => format!("dataset {} in {} shards", dataset.name, step.layout.shards()),
         Verb::Rekey => format!("rekey ({})", step.key.join(", ")),
         Verb::InTime => "in order of time".to_owned(),
@@ -146,7 +146,14 @@ fn known(step: &Arc<ProgramStep>, table: &mut Table) -> Result<KnownPlacement, E
 /// What follows for a step from what is known of its inputs.
 fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacement, Error> {
     match &step.verb {
-        Verb::Source { .. } => Ok(KnownPlacement { placement: Placement::ARBITRARY, state: SafetyState::Whole }),
+        Verb::Source { events, packed } => {
+            let spread = match packed {
+                Some(column) => Spread::Packed { source: events.name().to_owned(), column: column.clone() },
+                None => Spread::Arbitrary,
+            };
+            let placement = Placement { across: spread.clone(), within: spread };
+            Ok(KnownPlacement { placement, state: SafetyState::Whole })
+        }
         Verb::Dataset(dataset) => Ok(dataset.known.clone()),
         Verb::InTime => Ok(inputs[0].clone()),
         Verb::Rekey => {

@@ -43,7 +43,7 @@ impl Tasks {
         let line = |(at, task): (usize, &Task)| {
             let ProgramStep { verb, schema, key, layout, .. } = &*task.step;
             let verb = match verb {
-                Verb::Source { events } => format!("source {}", events.name()),
+                Verb::Source { events, .. } => format!("source {}", events.name()),
                 Verb::Dataset(dataset) => format!("dataset {}", dataset.name),
                 Verb::Rekey => "rekey".to_owned(),
                 Verb::InTime => "in order of time".to_owned(),
@@ -91,7 +91,7 @@ impl Tasks {
 impl Task {
     fn source_name(&self) -> Option<&str> {
         match &self.step.verb {
-            Verb::Source { events } => Some(events.name()),
+            Verb::Source { events, .. } => Some(events.name()),
             _ => None,
         }
     }

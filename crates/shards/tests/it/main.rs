@@ -7,6 +7,7 @@ mod fft;
 mod grep;
 mod inputs;
 mod movement;
+mod packed;
 mod plans;
 mod processes;
 mod safety;
