@@ -134,5 +134,7 @@ files!(
     untyped,
     upsert,
     values,
+    varied_a,
+    varied_b,
     windows,
 );
