@@ -24,6 +24,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
+//! use anabranch_batch::order::Nulls;
 //! use anabranch_arrangement::{Keys, Layout, Matches, MergeEffort, ValueOrder, arrangement, probe};
 //! use anabranch_batch::{Batch, Diffs, Times, hash};
 //! use arrow::array::{ArrayRef, Int64Array};

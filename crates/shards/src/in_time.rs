@@ -1,8 +1,8 @@
 //! Rows in order of time.
 //!
 //! Law: of each shard, rows leave in order of time, each once all rows before it have come; rows of
-//! one time leave in any order. Batches whose times lie apart pass without a copy. Source: the merge
-//! of Trill's scale-out, which forwards a batch that lies ahead of all others.
+//! one time leave in any order. Batches whose times lie apart pass without a copy. Source: the
+//! merge of Trill's scale-out, which forwards a batch that lies ahead of all others.
 
 use anabranch_batch::{Batch, Time};
 

@@ -35,12 +35,13 @@
 //! where), [`linear`] (what a query does to placement), [`safety`] (what follows for a program),
 //! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps,
 //! `group`, the shards of a process, and `worker`, a shard at work), [`processes`] (several of
-//! them), [`dataset`] (results that are kept), [`split`] (branches).
+//! them), [`datasets`] (results that are kept), [`split`] (branches).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod address;
 pub mod dataset;
+pub mod datasets;
 mod group;
 mod in_time;
 pub mod layout;
@@ -59,7 +60,8 @@ mod tasks;
 mod traffic;
 mod worker;
 
-pub use dataset::{Dataset, Datasets};
+pub use dataset::Dataset;
+pub use datasets::Datasets;
 pub use layout::{Layout, Move, ShardScope, To};
 pub use message::Carry;
 pub use moved::Moved;

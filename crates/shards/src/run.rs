@@ -14,7 +14,6 @@ use anabranch_engine::{Error, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
-use crate::dataset::Datasets;
 use crate::group::Group;
 use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Moved;
@@ -221,16 +220,6 @@ impl ShardRun {
     pub fn finish(&mut self) -> Result<RunOutcome, Error> {
         self.advance_all(END)?;
         self.drain()
-    }
-
-    /// Ends all sources, and keeps the result in memory as a dataset of this name.
-    ///
-    /// # Errors
-    /// As for [`finish`](ShardRun::finish) and [`Datasets::keep`]; results that were taken by
-    /// [`drain`](ShardRun::drain) before are not part of it.
-    pub fn to_memory(mut self, program: &Shards, datasets: &Datasets, name: &str) -> Result<(), Error> {
-        let result = self.finish()?;
-        datasets.keep(name, program, result)
     }
 
     /// Gives each shard its part of the datasets that the program begins with.

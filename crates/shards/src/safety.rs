@@ -154,7 +154,9 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
             let placement = Placement { across: spread.clone(), within: spread };
             Ok(KnownPlacement { placement, state: SafetyState::Whole })
         }
-        Verb::Dataset(dataset) => Ok(dataset.known.clone()),
+        Verb::Dataset(dataset) => {
+            Ok(KnownPlacement { placement: dataset.placement.clone(), state: SafetyState::Whole })
+        }
         Verb::InTime => Ok(inputs[0].clone()),
         Verb::Rekey => {
             let KnownPlacement { placement, state } = inputs[0].clone();

@@ -462,7 +462,7 @@ const OF_PLAIN: [&str; 12] =
     ["abs", "ceil", "floor", "round", "trunc", "signum", "sqrt", "exp", "ln", "log", "log10", "power"];
 
 /// Functions whose result is plain where an argument is exact but no whole number.
-const OF_EXACT: [&str; 6] = ["sqrt", "exp", "ln", "log", "log10", "power"];
+const OF_EXACT: [&str; 7] = ["sqrt", "exp", "ln", "log", "log10", "power", "signum"];
 
 impl OfNumbers {
     /// The function with plain numerics, or as it is.

@@ -243,7 +243,9 @@ fn key_offset(call: &WindowFunction, key: &Expr, offset: &ScalarValue) -> Result
 /// Refuses what no frame answers.
 fn check(call: &WindowFunction) -> Result<()> {
     let name = call.fun.name();
-    if is_unordered(&call.params) && call.params.window_frame.units == WindowFrameUnits::Rows {
+    // (Ranks look at peers, whatever the frame; without an order all rows are.)
+    let is_rank = matches!(name, "percent_rank" | "cume_dist");
+    if !is_rank && is_unordered(&call.params) && call.params.window_frame.units == WindowFrameUnits::Rows {
         return Err(SqlError::unsupported(
             format!("window function {name}() over some rows of a partition without an order"),
             "Leave the frame out for a total over the partition. Which rows are near the current row is open without ORDER BY.",
