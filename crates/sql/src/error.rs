@@ -322,6 +322,10 @@ fn from_message(message: &str) -> SqlError {
 /// Messages of the planner for which PostgreSQL has other words.
 fn known_message(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
+    if line.contains("unique expression names") {
+        let what = "two expressions of one list that differ in a cast only";
+        return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
+    }
     if let Some(operation) = line.strip_prefix("Cannot coerce arithmetic expression ") {
         let operation = sql_types(operation.trim_end_matches(" to valid types"));
         return Some(

@@ -8,6 +8,7 @@ use anabranch_engine::{Error, Options, Session};
 
 /// Words of libraries that no message may show.
 const LIBRARY_WORDS: &[&str] = &[
+    "expression names",
     "Identifier(",
     "Substring {",
     "Physical plan",

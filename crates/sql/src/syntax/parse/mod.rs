@@ -10,6 +10,7 @@
 //! SHOW ..), `prepare`, `cursor`, `settings`, `refuse`.
 
 mod alter;
+mod any_values;
 mod ask;
 mod asof;
 mod change;
@@ -110,6 +111,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     recognize::rewrite(&mut tokens, text)?;
     exclude::rewrite(&mut tokens, text)?;
     recursion::rewrite(&mut tokens, text)?;
+    any_values::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),

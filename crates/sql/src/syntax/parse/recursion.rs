@@ -169,7 +169,7 @@ fn string(text: &str) -> Token {
     Token::SingleQuotedString(text.to_string())
 }
 
-fn words_at(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
+pub(super) fn words_at(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
     words.iter().enumerate().all(|(n, word)| is(tokens, at + n, word))
 }
 
