@@ -1,11 +1,11 @@
 """What a row costs that is appended to one partition under window functions, beside DuckDB.
 
-Usage: python bench/windows.py [--rows 1000000] [--runs 5] (needs the package, numpy, pyarrow, duckdb)
+Usage: python bench/windows.py [--rows 1000000] [--runs 5]
 
-Ours: CPU time of an `INSERT` of one row, all threads, with a view that the row changes current; the
-least of the runs, and all of them. Without a view and with a view `p + 1` stand beside, so that the
-window's own part can be told. DuckDB: CPU time of the query asked anew, on one thread, which is what
-one has there after each row.
+Needs the package, numpy, pyarrow and duckdb. Ours: CPU time of an `INSERT` of one row, all threads,
+with a view that the row changes current; the least of the runs, and all of them. Without a view and
+with a view `p + 1` stand beside, so that the window's own part can be told. DuckDB: CPU time of the
+query asked anew, on one thread, which is what one has there after each row.
 """
 
 import argparse
