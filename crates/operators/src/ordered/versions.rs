@@ -86,7 +86,7 @@ pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], r
             counts.extend_from_slice(at);
             ControlFlow::Continue(())
         });
-        let n = times.len();
+        let (n, n_before) = (times.len(), versions.len());
         let is_same = |a: usize, b: usize| counts.chunks_exact(n).all(|counts| counts[a] == counts[b]);
         let mut at = 0;
         while at < n {
@@ -102,7 +102,8 @@ pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], r
             at = next.unwrap_or(n);
         }
         let is_present = |version: &Version| version.added.is_some() && version.removed.is_none();
-        if versions.last().is_some_and(is_present) && has_grown(&counts, n) {
+        // (What comes and goes at one time leaves a group without a version of this turn.)
+        if versions[n_before..].last().is_some_and(is_present) && has_grown(&counts, n) {
             grown.push((versions.len() - 1, key));
         }
     }

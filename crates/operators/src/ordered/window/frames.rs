@@ -231,22 +231,26 @@ pub(super) fn or_zero(call: &AggregateCall, values: ArrayRef) -> ArrayRef {
 
 /// For each row's number, the batch and the row of what is there at that time: at most one.
 fn in_force(batches: &[Batch], n_rows: usize) -> Vec<Option<(usize, usize)>> {
-    let mut changes: Vec<(Time, i64, usize, usize)> = Vec::new();
-    for (number, batch) in batches.iter().enumerate() {
-        let rows = (0..batch.len()).map(|row| (batch.times().get(row), batch.diffs().get(row), number, row));
-        changes.extend(rows.filter(|(_, diff, ..)| *diff != 0));
-    }
-    changes.sort_unstable();
-    let mut changes = changes.into_iter().peekable();
+    let mut changes = changes_in_time(batches).into_iter().peekable();
     let mut current = None;
     let at = |row: usize| {
         while let Some((_, diff, batch, row)) = changes.next_if(|(time, ..)| *time <= row as Time) {
-            // (Of one time, what goes comes first.)
             current = (diff > 0).then_some((batch, row));
         }
         current
     };
     (0..n_rows).map(at).collect()
+}
+
+/// Times, diffs, and where each row is, in order of time; of one time, what goes comes first.
+pub(super) fn changes_in_time(batches: &[Batch]) -> Vec<(Time, i64, usize, usize)> {
+    let mut changes = Vec::new();
+    for (number, batch) in batches.iter().enumerate() {
+        let rows = (0..batch.len()).map(|row| (batch.times().get(row), batch.diffs().get(row), number, row));
+        changes.extend(rows.filter(|(_, diff, ..)| *diff != 0));
+    }
+    changes.sort_unstable();
+    changes
 }
 
 pub(super) fn take(column: &ArrayRef, rows: &UInt32Array) -> ArrayRef {

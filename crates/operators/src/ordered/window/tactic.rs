@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Layout, ValueOrder};
 use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::{Batch, Time, gather};
+use anabranch_batch::{Batch, Time};
 use anabranch_spec::order::SortKey;
 use arrow::array::{ArrayRef, StringViewArray};
 
@@ -13,7 +13,7 @@ use super::frames::{Frames, Results};
 use super::spans::Peers;
 use super::spec::WindowSpec;
 use super::tail::{Followers, Tail};
-use super::tails::{Behind, TAIL_ROWS_MIN, Tails};
+use super::tails::{TAIL_ROWS_MIN, Tails};
 use crate::ordered::trace::{OrderedTrace, touched_times};
 use crate::ordered::versions::{Touched, Updates, Version, Versions, versions};
 use anabranch_flow::pending::Pending;
@@ -63,8 +63,8 @@ impl WindowTactic {
         let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); touched.keys.len()];
         (0u32..).zip(&touched.of_row).for_each(|(row, group)| rows_of[*group as usize].push(row));
         for (rows, is_left) in rows_of.into_iter().zip(&mut is_left) {
-            let Some(Behind { tail, rows }) = self.tails.behind(batch, rows) else { continue };
-            let Followers { columns, results } = tail.follow(&self.spec, &gather::take(batch.columns(), &rows));
+            let Some((rows, followers)) = self.tails.follow(&self.spec, batch, rows) else { continue };
+            let Followers { columns, results } = followers;
             let version =
                 |row: u32| Version { from: 0, to: 0, added: Some(batch.times().get(row as usize)), removed: None };
             put_out(columns.to_vec(), results, (0..).zip(rows.into_iter().map(version)), out);

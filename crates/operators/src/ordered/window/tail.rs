@@ -20,7 +20,7 @@ use anabranch_spec::frame::{Exclude, FrameBound};
 use anabranch_spec::window::{Place, WindowCall, WindowFunction};
 use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array, new_null_array};
 
-use super::frames::{Frames, Results, message_of, or_zero, spec_of, take};
+use super::frames::{Frames, Results, changes_in_time, message_of, or_zero, spec_of, take};
 use super::spans::Peers;
 use super::spec::WindowSpec;
 use crate::aggregate::Aggregate;
@@ -261,8 +261,8 @@ impl Running {
     /// What is there at each time, from what changes.
     fn results(&mut self, out: &Output, from: Time, n_times: usize) -> Results {
         let values: Vec<ArrayRef> = out.rows.iter().map(|batch| batch.column(1).clone()).collect();
-        let mut rows = changes(&out.rows).into_iter().peekable();
-        let mut errors = changes(&out.errors).into_iter().peekable();
+        let mut rows = changes_in_time(&out.rows).into_iter().peekable();
+        let mut errors = changes_in_time(&out.errors).into_iter().peekable();
         // Source 0 is the result before.
         let before = self.last.as_ref().ok().cloned();
         let nothing = or_zero(&self.call, new_null_array(&self.call.output_type, 1));
@@ -299,16 +299,6 @@ impl Running {
         }
         Results { values, failed }
     }
-}
-
-/// What changes, in order of time; of one time, what goes comes first.
-fn changes(batches: &[Batch]) -> Vec<(Time, i64, usize, usize)> {
-    let of_batch = |(number, batch): (usize, &Batch)| {
-        (0..batch.len()).map(|row| (batch.times().get(row), batch.diffs().get(row), number, row)).collect::<Vec<_>>()
-    };
-    let mut changes: Vec<_> = batches.iter().enumerate().flat_map(of_batch).collect();
-    changes.sort_unstable();
-    changes
 }
 
 /// What a running aggregate sees of these rows: one group, argument, filter, place in the order.

@@ -11,7 +11,7 @@ use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use anabranch_spec::order::SortKey;
 use anabranch_spec::window::{Place, Window, WindowCall, WindowFunction};
-use arrow::array::{ArrayRef, Int64Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::DataType;
 use arrow::util::display::array_value_to_string;
 
@@ -45,12 +45,13 @@ fn frame(dice: &mut Dice) -> WindowFrame {
 
 fn call(dice: &mut Dice) -> WindowCall {
     use AggregateFunction::{ArrayAgg, Avg, Count, Max, Min, Sum};
+    let filter = (dice.below(4) == 0).then_some(4);
     let aggregate = |function: AggregateFunction, argument, output_type| {
         WindowFunction::Aggregate(AggregateCall {
             function,
             argument,
             distinct: false,
-            filter: None,
+            filter,
             order: vec![],
             output_type,
         })
@@ -110,7 +111,11 @@ fn updates(dice: &mut Dice, there: &mut Vec<Update>, ends: &mut [i64], from: Tim
 fn batch(updates: &[Update]) -> Batch {
     let column =
         |of: &dyn Fn(&Update) -> Option<i64>| Arc::new(updates.iter().map(of).collect::<Int64Array>()) as ArrayRef;
-    let columns = vec![column(&|u| Some(u.0)), column(&|u| Some(u.1)), column(&|u| u.2), column(&|u| Some(u.1 - 5))];
+    // (Whether the value is even, for filters.)
+    let is_even =
+        Arc::new(updates.iter().map(|u| u.2.map(|value| value % 2 == 0)).collect::<BooleanArray>()) as ArrayRef;
+    let numbers = [column(&|u| Some(u.0)), column(&|u| Some(u.1)), column(&|u| u.2), column(&|u| Some(u.1 - 5))];
+    let columns: Vec<ArrayRef> = numbers.into_iter().chain([is_even]).collect();
     let times = Times::Column(updates.iter().map(|update| update.3).collect());
     Batch::new(columns, times, Diffs::Column(updates.iter().map(|update| update.4).collect()))
 }
@@ -145,7 +150,7 @@ fn rows_behind_the_others_give_what_the_whole_partition_gives() {
                 )],
                 calls: (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect(),
             },
-            input_types: vec![DataType::Int64; 4],
+            input_types: [vec![DataType::Int64; 4], vec![DataType::Boolean]].concat(),
             effort: MergeEffort::default(),
         };
         let sign = if spec.window.order[0].descending { -1 } else { 1 };
@@ -168,8 +173,39 @@ fn rows_behind_the_others_give_what_the_whole_partition_gives() {
             if dice.below(5) == 0 {
                 tails.idle();
             }
-            n_followed += usize::from(!tails.tails.is_empty());
+            let n_tails = tails.tails.checked_len();
+            assert!(n_tails <= ends.len(), "seed {seed}, turn {turn}: {n_tails} tails of {} partitions", ends.len());
+            n_followed += usize::from(n_tails > 0);
         }
     }
     assert!(n_followed > 500, "tails were there in {n_followed} turns");
+}
+
+/// A partition in which rows come and go at one time has no tail of another's rows.
+#[test]
+fn a_partition_that_does_not_change_gets_no_tail() {
+    let mut dice = Dice(5);
+    let start_to_here = WindowFrame { start: FrameBound::First, end: FrameBound::Rows(0), exclude: Exclude::Nothing };
+    let spec = WindowSpec {
+        window: Window {
+            partition: vec![0],
+            order: vec![SortKey::new(1, Direction::ASCENDING)],
+            calls: vec![WindowCall { frame: start_to_here, ..call(&mut dice) }],
+        },
+        input_types: [vec![DataType::Int64; 4], vec![DataType::Boolean]].concat(),
+        effort: MergeEffort::default(),
+    };
+    // (Whichever of the two is looked at first.)
+    for (grows, stays) in [(0, 1), (1, 0)] {
+        let mut tails = WindowTactic::with_tails_from(spec.clone(), 1);
+        let rounds: [&[Update]; 2] = [
+            &[(grows, 1, Some(1), 0, 1), (stays, 1, Some(1), 0, 1)],
+            &[(grows, 2, Some(2), 1, 1), (stays, 5, None, 1, 1), (stays, 5, None, 1, -1)],
+        ];
+        for (time, updates) in rounds.into_iter().enumerate() {
+            tails.push(0, batch(updates));
+            tails.advance(time as Time + 1, &mut Output::default());
+        }
+        assert_eq!(tails.tails.checked_len(), 1);
+    }
 }

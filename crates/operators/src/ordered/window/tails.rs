@@ -15,7 +15,7 @@ use anabranch_spec::order::SortKey;
 use arrow::array::ArrayRef;
 
 use super::spec::WindowSpec;
-use super::tail::{Tail, counts_peers, reaches_back_only};
+use super::tail::{Followers, Tail, counts_peers, reaches_back_only};
 
 /// Rows of a partition that has a tail, at least.
 pub(super) const TAIL_ROWS_MIN: usize = 512;
@@ -25,6 +25,8 @@ pub(super) struct Tails {
     /// Rows of a partition that has a tail, at least; `None` if no call's frames reach back only.
     rows_min: Option<usize>,
     by_hash: HashMap<u64, Vec<Tail>>,
+    /// Bytes of all tails: asked for after each turn.
+    bytes: usize,
     /// The order of a partition's rows: columns and directions.
     order: (Vec<usize>, Vec<Direction>),
     /// How many of these are the window's own: the others break ties.
@@ -32,13 +34,6 @@ pub(super) struct Tails {
     /// Rows that are peers of the last one do not come behind it.
     counts_peers: bool,
     key: Vec<usize>,
-}
-
-/// Rows of one partition that come behind its others, in order.
-pub(super) struct Behind<'a> {
-    pub tail: &'a mut Tail,
-    /// Rows of the batch.
-    pub rows: Vec<u32>,
 }
 
 impl Tails {
@@ -50,6 +45,7 @@ impl Tails {
         Tails {
             rows_min: reaches_back_only(&spec.window.calls).then_some(rows_min),
             by_hash: HashMap::new(),
+            bytes: 0,
             n_asked: directions.iter().flatten().count(),
             order: (columns, directions.into_iter().map(|of| of.unwrap_or(Direction::ASCENDING)).collect()),
             counts_peers: counts_peers(&spec.window.calls),
@@ -66,9 +62,14 @@ impl Tails {
         self.by_hash.is_empty()
     }
 
-    /// The rows of a partition, which are `rows` of the batch, if they come behind its others;
-    /// takes its tail away if they do not.
-    pub(super) fn behind(&mut self, batch: &Batch, mut rows: Vec<u32>) -> Option<Behind<'_>> {
+    /// Takes in the rows of a partition, which are `rows` of the batch, if they come behind its
+    /// others: these rows in order, and their results. Takes the partition's tail away if not.
+    pub(super) fn follow(
+        &mut self,
+        spec: &WindowSpec,
+        batch: &Batch,
+        mut rows: Vec<u32>,
+    ) -> Option<(Vec<u32>, Followers)> {
         let hash = batch.key()?.hashes[rows[0] as usize];
         let at = self.find(hash, batch.columns(), rows[0])?;
         let mut fits = rows.iter().all(|row| batch.diffs().get(*row as usize) > 0);
@@ -82,18 +83,23 @@ impl Tails {
             return None;
         }
         let tail = self.by_hash.get_mut(&hash)?.get_mut(at)?;
-        Some(Behind { tail, rows })
+        self.bytes -= tail.size_bytes();
+        let followers = tail.follow(spec, &gather::take(batch.columns(), &rows));
+        self.bytes += tail.size_bytes();
+        Some((rows, followers))
     }
 
     /// Keeps the tail of a partition that has none.
     pub(super) fn keep(&mut self, hash: u64, tail: Tail) {
+        self.bytes += tail.size_bytes();
         self.by_hash.entry(hash).or_default().push(tail);
     }
 
     /// Drops the tails of partitions below a floor.
     pub(super) fn set_floor(&mut self, below: Floor) {
         if !self.key.contains(&below.column) {
-            return self.by_hash.clear();
+            (self.by_hash, self.bytes) = (HashMap::new(), 0);
+            return;
         }
         self.by_hash.retain(|_, tails| {
             tails.retain(|tail| {
@@ -102,15 +108,28 @@ impl Tails {
             });
             !tails.is_empty()
         });
+        self.bytes = self.counted_bytes();
     }
 
     pub(super) fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The bytes of all tails, one by one.
+    fn counted_bytes(&self) -> usize {
         self.by_hash.values().flatten().map(Tail::size_bytes).sum()
+    }
+
+    /// The number of tails, whose bytes are as they are told.
+    #[cfg(test)]
+    pub(super) fn checked_len(&self) -> usize {
+        assert_eq!(self.bytes, self.counted_bytes());
+        self.by_hash.values().map(Vec::len).sum()
     }
 
     fn drop_tail(&mut self, hash: u64, at: usize) {
         let Some(tails) = self.by_hash.get_mut(&hash) else { return };
-        tails.swap_remove(at);
+        self.bytes -= tails.swap_remove(at).size_bytes();
         if tails.is_empty() {
             self.by_hash.remove(&hash);
         }
