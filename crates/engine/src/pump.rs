@@ -280,15 +280,19 @@ impl Pumped {
         }
     }
 
-    /// Reads no more, as at its end; where it stands then. `None` when it has ended already.
-    pub fn stop(&mut self) -> Option<Stand> {
-        let has_failed_open = matches!(self.state, SourceState::Failed(_)) && self.waiting.is_none();
-        if self.state == SourceState::Done || has_failed_open {
-            return None;
+    /// Where it stands once it is stopped; `None` when it has come to its end already.
+    pub fn stopped_stand(&self) -> Option<Stand> {
+        let stand = || self.stand().unwrap_or(Stand { rows: self.rows, ..Stand::default() });
+        (self.state != SourceState::Done).then(|| Stand { is_done: true, ..stand() })
+    }
+
+    /// Reads no more, as at its end. A source that has failed still tells why.
+    pub fn stop(&mut self) {
+        let is_waiting = self.waiting.take().is_some();
+        if is_waiting || !matches!(self.state, SourceState::Failed(_)) {
+            self.state = SourceState::Done;
         }
-        let stand = Stand { is_done: true, ..self.stand().unwrap_or(Stand { rows: self.rows, ..Stand::default() }) };
-        (self.state, self.waiting) = (SourceState::Done, None);
-        Some(stand)
+        self.reader = None;
     }
 
     /// Where it stands, if its reader is open.

@@ -66,10 +66,12 @@ impl Session {
     /// Lets a source read no more. Its rows stay, also when the database is opened again.
     fn stop_source(&mut self, name: &str) -> Result<(), Error> {
         let object = self.catalog.get(name)?.id;
-        let Some(source) = self.pump.get_mut(name) else { return Ok(()) };
-        if let Some(stand) = source.stop() {
-            let fact = SealedFact { object, name: SOURCE, value: stand.to_bytes() };
-            self.record_definition(vec![], vec![], vec![fact])?;
+        let Some(stand) = self.pump.get_mut(name).and_then(|source| source.stopped_stand()) else { return Ok(()) };
+        // (Recorded first: a database that cannot write leaves the source as it is.)
+        let fact = SealedFact { object, name: SOURCE, value: stand.to_bytes() };
+        self.record_definition(vec![], vec![], vec![fact])?;
+        if let Some(source) = self.pump.get_mut(name) {
+            source.stop();
         }
         self.publish_progress();
         Ok(())

@@ -384,3 +384,26 @@ fn statements_that_end_do_not_follow() {
         assert!(error.message.ends_with("the option \"follow\" belongs to CREATE SOURCE"), "{error:?}");
     }
 }
+
+/// A source that has failed is stopped for good, too: the database does not try it again.
+#[test]
+fn a_failed_source_stays_stopped() {
+    let (folder, disk) = (Folder::new(), SimulatedDisk::new());
+    let path = folder.write("a.csv", "k,x\na,1\nb,y\n");
+    let mut db = session(&disk);
+    db.execute(&format!(
+        "CREATE SOURCE s (k text, x bigint) WITH (connector = 'file', path = '{path}', follow = true, poll = '1 ms');
+         CREATE MATERIALIZED VIEW sums AS SELECT k, sum(x) AS x FROM s GROUP BY k"
+    ))
+    .unwrap();
+    while !matches!(db.sources()[0].state, SourceState::Failed(_)) {
+        db.step().unwrap();
+    }
+    db.execute("ALTER SOURCE s STOP; ALTER SOURCE s STOP").unwrap();
+    assert!(matches!(db.sources()[0].state, SourceState::Failed(_)), "it still tells why");
+    drop(db);
+    folder.write("a.csv", "k,x\na,1\nb,2\n");
+    let mut db = session(&disk);
+    assert_eq!(db.sources()[0].state, SourceState::Done);
+    assert_eq!(sums(&mut db), ["a|1"]);
+}
