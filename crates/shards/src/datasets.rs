@@ -104,9 +104,13 @@ impl ShardRun {
     /// Ends all sources, and keeps the result in memory as a dataset of this name.
     ///
     /// # Errors
-    /// As for [`finish`](ShardRun::finish) and [`Datasets::keep`]; results that were taken by
-    /// [`drain`](ShardRun::drain) before are not part of it.
+    /// As for [`finish`](ShardRun::finish) and [`Datasets::keep`]; `Invalid` when
+    /// [`drain`](ShardRun::drain) has taken a part of the result before.
     pub fn to_memory(mut self, program: &Shards, datasets: &Datasets, name: &str) -> Result<(), Error> {
+        if self.has_given {
+            return Err(Error::invalid(format!("a part of the result \"{name}\" was taken by drain() before"))
+                .with_hint("Put what drain() and finish() return together, and keep it with Datasets::keep."));
+        }
         let result = self.finish()?;
         datasets.keep(name, program, result)
     }

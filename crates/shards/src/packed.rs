@@ -26,21 +26,20 @@ impl Ranges {
         Ranges { column: (column.to_owned(), at), of_shard: vec![None; shards] }
     }
 
-    /// Takes note of rows that come into a shard.
+    /// Takes note of rows that come into a shard, at least one.
     ///
     /// # Errors
     /// `Data` when values lie among those of another shard; nothing is noted then.
     pub(crate) fn note(&mut self, source: &str, shard: usize, batch: &Batch) -> Result<(), Error> {
         let values = batch.column(self.column.1);
-        let (mut least, mut greatest) = (values.slice(0, 1), values.slice(0, 1));
         let among = [values.clone()];
         let order = Comparator::new(&among, &among, &[Direction::ASCENDING]);
-        let rows = 0..values.len();
-        if let (Some(first), Some(last)) =
-            (rows.clone().min_by(|a, b| order.compare(*a, *b)), rows.max_by(|a, b| order.compare(*a, *b)))
-        {
-            (least, greatest) = (values.slice(first, 1), values.slice(last, 1));
+        let (mut first, mut last) = (0, 0);
+        for row in 1..values.len() {
+            first = if order.compare(row, first) == Ordering::Less { row } else { first };
+            last = if order.compare(row, last) == Ordering::Greater { row } else { last };
         }
+        let (mut least, mut greatest) = (values.slice(first, 1), values.slice(last, 1));
         if let Some([before, behind]) = &self.of_shard[shard] {
             least = if compare(before, &least) == Ordering::Less { before.clone() } else { least };
             greatest = if compare(behind, &greatest) == Ordering::Greater { behind.clone() } else { greatest };

@@ -38,6 +38,8 @@ pub struct ShardRun {
     /// For each step that is a packed source, what its shards hold.
     ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
+    /// Whether rows were handed out.
+    pub(crate) has_given: bool,
 }
 
 /// What has come out of a program.
@@ -112,7 +114,7 @@ impl Shards {
             _ => None,
         };
         let ranges = tasks.list.iter().map(ranges).collect();
-        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome };
+        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome, has_given: false };
         run.send_datasets()?;
         Ok(run)
     }
@@ -209,6 +211,7 @@ impl ShardRun {
         }
         let empty = vec![vec![]; self.group.shards.len()];
         let shards = std::mem::replace(&mut self.outcome.shards, empty);
+        self.has_given |= shards.iter().any(|batches| !batches.is_empty());
         let (schema, frontiers) = (self.outcome.schema.clone(), self.outcome.frontiers.clone());
         Ok(RunOutcome { schema, shards, frontiers })
     }

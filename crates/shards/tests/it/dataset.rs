@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::frame::{Frame, col, count_rows, lit, max, sum};
+use anabranch_engine::frame::{Event, Frame, col, count_rows, lit, max, sum};
 use anabranch_shards::{Datasets, Layout, Move, RunOutcome, Shards};
 use anabranch_testing::rng::cases;
 
@@ -87,6 +87,12 @@ fn what_cannot_be_kept_or_read_is_told() {
     assert_eq!(error.message, "there is a dataset \"sums\" already");
     let error = datasets.keep("other", &program, program.run().unwrap().drain().unwrap()).unwrap_err();
     assert_eq!(error.message, "the result \"other\" is not complete");
+    let mut taken = program.run().unwrap();
+    taken.push("l", 0, vec![Event::point(1, [1i64.into(), 0i64.into(), 5i64.into()])]).unwrap();
+    taken.advance_all(50).unwrap();
+    assert!(!taken.drain().unwrap().changes().is_empty());
+    let error = taken.to_memory(&program, &datasets, "other").unwrap_err();
+    assert_eq!(error.message, "a part of the result \"other\" was taken by drain() before");
     let partial = source("l", layout).rekey(["k"]).query(sums);
     let error = datasets.keep("other", &partial, of(&partial)).unwrap_err();
     assert!(error.message.starts_with("the program ends with partial results"), "{error:?}");
