@@ -115,6 +115,7 @@ impl OrderedTrace {
             before: self.spine.upper(),
             history: Vec::new(),
             counts: Vec::new(),
+            lacks_rows: false,
         }
     }
 
@@ -129,6 +130,8 @@ pub(crate) struct TraceWalk {
     before: Time,
     history: Vec<(Time, Diff)>,
     counts: Vec<Diff>,
+    /// A value of the group has a negative multiplicity.
+    lacks_rows: bool,
 }
 
 impl TraceWalk {
@@ -143,6 +146,7 @@ impl TraceWalk {
         mut visit: impl FnMut(Place, &[Diff]) -> ControlFlow<()>,
     ) {
         self.cursor.seek(keys, key, self.before);
+        self.lacks_rows = false;
         while let Some(place) = self.cursor.next_value(&mut self.history) {
             if self.count_at(times) && visit(place, &self.counts).is_break() {
                 return;
@@ -165,6 +169,11 @@ impl TraceWalk {
                 return Some((place, &self.counts));
             }
         }
+    }
+
+    /// Whether a value of the group that [`TraceWalk::group`] showed had a negative multiplicity.
+    pub(crate) fn lacks_rows(&self) -> bool {
+        self.lacks_rows
     }
 
     /// Whether group `key` has no value at all, be it with a negative multiplicity.
@@ -198,6 +207,7 @@ impl TraceWalk {
                 sum += diff;
             }
             self.counts.push(sum.max(0));
+            self.lacks_rows |= sum < 0;
             is_present |= sum > 0;
         }
         is_present

@@ -51,9 +51,17 @@ pub(super) struct Versions {
     pub versions: Vec<Version>,
     /// Of all rows of all versions, the columns that are read.
     pub columns: Vec<ArrayRef>,
-    /// Groups that had rows, to which rows came behind the last and nothing else happened: the
-    /// number of the present version, and the group's.
-    pub grown: Vec<(usize, usize)>,
+    /// Groups that had rows, have others now, and lack none.
+    pub changed: Vec<Changed>,
+}
+
+/// A group that has changed.
+pub(super) struct Changed {
+    /// The number of its present version.
+    pub version: usize,
+    pub group: usize,
+    /// Whether rows came behind its last and nothing else happened.
+    pub has_grown: bool,
 }
 
 /// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the
@@ -74,7 +82,7 @@ pub(super) fn absorb(
 
 /// The versions of groups at the times asked for, of which a group that is not asked for has none.
 pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usize]) -> Versions {
-    let mut grown = Vec::new();
+    let mut changed = Vec::new();
     let mut walk = trace.walk();
     let (mut versions, mut places) = (Vec::new(), Vec::new());
     let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
@@ -103,15 +111,16 @@ pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], r
         }
         let is_present = |version: &Version| version.added.is_some() && version.removed.is_none();
         // (What comes and goes at one time leaves a group without a version of this turn.)
-        if versions[n_before..].last().is_some_and(is_present) && has_grown(&counts, n) {
-            grown.push((versions.len() - 1, key));
+        let had_rows = counts.chunks_exact(n).any(|counts| counts[0] > 0);
+        if had_rows && versions[n_before..].last().is_some_and(is_present) && !walk.lacks_rows() {
+            changed.push(Changed { version: versions.len() - 1, group: key, has_grown: has_grown(&counts, n) });
         }
     }
     let columns: Vec<Vec<ArrayRef>> =
         walk.sources().iter().map(|source| read.iter().map(|column| source[*column].clone()).collect()).collect();
     let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
     let (sources, places) = only_used(&sources, places);
-    Versions { versions, columns: gather::interleave(&sources, &places).to_vec(), grown }
+    Versions { versions, columns: gather::interleave(&sources, &places).to_vec(), changed }
 }
 
 /// Whether a group had rows, and what changed is that rows came behind them: `counts` are the

@@ -14,8 +14,8 @@
 //! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the
 //! keys that are asked for only), [`reuse`] (a relation joined with its own aggregate),
 //! [`grouped_join`] (an outer join under a grouping by its key), [`slices`] (aggregates of windows
-//! that overlap), [`selectivity`], [`build`]. The table [`REWRITES`] gives their order;
-//! [`behind_index`] and [`keys_once`] use what [`Facts`] say about indexes.
+//! that overlap), [`numbers`] (of all rows), [`selectivity`], [`build`]. The table [`REWRITES`]
+//! gives their order; [`behind_index`] and [`keys_once`] use what [`Facts`] say about indexes.
 //!
 //! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al.,
 //! *Cost-Based Optimization for Magic* (SIGMOD 1996) for `restrict`; Yan and Larson, *Eager
@@ -26,6 +26,7 @@ mod behind_index;
 mod build;
 mod grouped_join;
 mod keys_once;
+mod numbers;
 mod numeric_mean;
 mod order;
 mod region;
@@ -80,6 +81,11 @@ pub const REWRITES: &[Rewrite] = &[
         name: "slices of windows",
         spares: "a row's work in each of the windows that overlap, where results of slices combine",
         apply: |plan, _| top_down(plan, &slices::sliced),
+    },
+    Rewrite {
+        name: "row numbers",
+        spares: "all rows of a group for a change among them, where all of them are numbered",
+        apply: |plan, _| top_down(plan, &numbers::counted),
     },
     Rewrite {
         name: "join order",

@@ -12,11 +12,13 @@ use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::WindowFunction;
-use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits, binary_expr, cast};
+use datafusion_expr::{
+    Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits, binary_expr, cast, lit, when,
+};
 
 use super::aggregate::WantedAggregate;
-use super::expr::{resolve, resolve_key};
-use super::ranks::whole;
+use super::expr::{column, resolve, resolve_key};
+use super::ranks::{aggregate, whole};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use super::window::{aggregate_of, is_unordered, order_of, resolved};
@@ -44,13 +46,22 @@ pub(super) fn over_frames(
         exprs[n_groups] = bounded_key(exprs[n_groups].clone(), &plan.schema)?;
     }
     let mut wanted = Vec::with_capacity(calls.len());
+    let mut shown = Vec::with_capacity(calls.len());
     for (call, output, exclude) in calls {
-        check(call)?;
-        let ends = ends(call, exprs.get(n_groups))?;
-        exprs.extend(ends.iter().filter_map(|end| end.column().cloned()));
-        let what = Wants::of(call, output, from, &plan)?;
-        exprs.extend(what.parts());
-        wanted.push((ends, what, *exclude));
+        let (asked, how) = match placed(call, from, &plan)? {
+            Some(placed) => placed,
+            None => {
+                check(call)?;
+                let ends = ends(call, exprs.get(n_groups))?;
+                (vec![(ends, Wants::of(call, output, from, &plan)?, *exclude)], Shown::AsItIs)
+            }
+        };
+        shown.push((wanted.len(), how));
+        for (ends, what, _) in &asked {
+            exprs.extend(ends.iter().filter_map(|end| end.column().cloned()));
+            exprs.extend(what.parts());
+        }
+        wanted.extend(asked);
     }
     let (input, columns) = with_columns(plan, exprs.clone())?;
     let at = |expr: &Expr| {
@@ -58,7 +69,7 @@ pub(super) fn over_frames(
         found.map(|n| columns[n]).ok_or_else(|| SqlError::internal("a window's column was not computed"))
     };
     let mut output = drafts(&input.schema);
-    let mut made = Vec::with_capacity(calls.len());
+    let mut made = Vec::with_capacity(wanted.len());
     for ([start, end], what, exclude) in wanted {
         let frame = WindowFrame { start: start.bound(&at)?, end: end.bound(&at)?, exclude };
         let (function, name, data_type, nullable) = what.made(&at, &input)?;
@@ -67,11 +78,77 @@ pub(super) fn over_frames(
     }
     let order = order_of(calls[0].0, &columns[n_groups..n_keys]);
     let window = Window { partition: columns[..n_groups].to_vec(), order, calls: made };
-    let n_computed = input.schema.fields().len() - width;
+    let first = input.schema.fields().len();
     let node = Node::Window { input, window: Box::new(window) };
     let plan = Arc::new(Plan { node, schema: schema(output) });
-    let behind = width + n_computed..width + n_computed + calls.len();
-    Ok(super::stage::take(plan, &(0..width).chain(behind).collect::<Vec<_>>()))
+    let mut columns: Vec<_> = super::stage::all_columns(&plan.schema)[..width].to_vec();
+    for (at, how) in shown {
+        columns.push((how.of(&plan, first + at)?, None));
+    }
+    super::stage::stage(plan, vec![], columns)
+}
+
+/// A call over a frame: the ends of its frame, what it computes, what it leaves out.
+type Asked = ([End; 2], Wants, Exclude);
+
+/// The result of a call, from the columns that were computed for it.
+enum Shown {
+    AsItIs,
+    /// One more than the count.
+    OneMore,
+    /// This value where the second column counts no row.
+    OrElse(Expr),
+}
+
+impl Shown {
+    /// `at` is the first of its columns.
+    fn of(self, plan: &Plan, at: usize) -> Result<Expr> {
+        let result = column(&plan.schema, at);
+        Ok(match self {
+            Shown::AsItIs => result,
+            Shown::OneMore => result + lit(1i64),
+            Shown::OrElse(default) => {
+                let default = cast(default, plan.schema.field(at).data_type().clone());
+                when(column(&plan.schema, at + 1).eq(lit(0i64)), default).otherwise(result)?
+            }
+        })
+    }
+}
+
+/// Functions whose frames are their own: `lag` and `lead` look at one row, `rank` counts the rows
+/// before the peers.
+fn placed(call: &WindowFunction, from: &DFSchema, plan: &Plan) -> Result<Option<(Vec<Asked>, Shown)>> {
+    let sign = match call.fun.name() {
+        "lag" => -1,
+        "lead" => 1,
+        "rank" => {
+            let ends = [End::Known(FrameBound::First), End::Known(FrameBound::Peers(-1))];
+            return Ok(Some((vec![(ends, rows()?, Exclude::Nothing)], Shown::OneMore)));
+        }
+        _ => return Ok(None),
+    };
+    let args = &call.params.args;
+    let by = if args.len() < 2 { Some(1) } else { whole(args.get(1)) };
+    let (Some(value), Some(by), None) = (args.first(), by, &call.params.null_treatment) else {
+        let hint = "Write lag(x), lag(x, 2) or lag(x, 2, default), with a whole number.";
+        return Err(SqlError::unsupported(format!("this form of {}()", call.fun.name()), hint));
+    };
+    let ends = || [(); 2].map(|()| End::Known(FrameBound::Rows(by.saturating_mul(sign))));
+    let value = Wants::Value { of: resolve(value, from, &plan.schema)?, place: Place::First };
+    let mut asked = vec![(ends(), value, Exclude::Nothing)];
+    let how = match args.get(2) {
+        None => Shown::AsItIs,
+        Some(default) => {
+            asked.push((ends(), rows()?, Exclude::Nothing));
+            Shown::OrElse(resolve(default, from, &plan.schema)?)
+        }
+    };
+    Ok(Some((asked, how)))
+}
+
+/// The number of rows.
+fn rows() -> Result<Wants> {
+    Ok(Wants::Aggregate(Box::new(aggregate("count", vec![], &DataType::Int64)?)))
 }
 
 /// What a call computes, with its expressions over the input's plan.

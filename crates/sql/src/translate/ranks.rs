@@ -2,16 +2,14 @@
 //! groups of them or with themselves, so they are kept current by operators that exist.
 //!
 //! ```text
-//! rank()        the least number among the rows with equal order
 //! dense_rank()  the number of the order among the distinct ones
 //! ntile(k)      from the number and the count of the partition
-//! lag(x, k)     x of the row numbered k less; lead(x, k): k more
 //! first_value   x of the row numbered 1
 //! ```
 //!
 //! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere.
-//! Cost: a change moves the numbers behind it, so it is linear in the partition, as for
-//! `row_number()` without a bound.
+//! Cost: a change costs what it moves: buckets of a partition that grows, and numbers of orders
+//! behind one that comes or goes. (`rank`, `lag` and `lead` are functions over frames.)
 
 use std::sync::Arc;
 
@@ -38,11 +36,8 @@ pub(super) fn ranked(
     exclude: Exclude,
 ) -> Result<Option<Arc<Plan>>> {
     let plan = match call.fun.name() {
-        "rank" => rank(plan, call, from)?,
         "dense_rank" => dense_rank(plan, call, from)?,
         "ntile" => ntile(plan, call, from)?,
-        "lag" => shifted(plan, call, from, 1)?,
-        "lead" => shifted(plan, call, from, -1)?,
         "first_value" if exclude == Exclude::Nothing && starts_at_the_first(call) => first_value(plan, call, from)?,
         _ => return Ok(None),
     };
@@ -57,7 +52,7 @@ fn starts_at_the_first(call: &WindowFunction) -> bool {
 }
 
 /// An aggregate over columns of a plan.
-fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<WantedAggregate> {
+pub(super) fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Result<WantedAggregate> {
     let params =
         AggregateFunctionParams { args, distinct: false, filter: None, order_by: vec![], null_treatment: None };
     WantedAggregate::of(name, &params, output, &Resolve::parts(&|e| Ok(e.clone())))
@@ -74,17 +69,6 @@ fn looked_up(
     let left_width = left.schema.fields().len();
     let output = (0..width).chain(wanted.iter().map(|at| left_width + at)).collect();
     joined(Draw { kind, left, right, left_key, right_key, nulls: Nulls::Equal, residual: None, output })
-}
-
-fn rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
-    let width = plan.schema.fields().len();
-    let plan = numbered(plan, call, from)?;
-    let (left, key) = with_columns(plan.clone(), peers(&plan, call, from)?)?;
-    let least = aggregate("min", vec![column(&left.schema, width)], &DataType::UInt64)?;
-    let group = key.iter().map(|at| column(&left.schema, *at)).collect();
-    let ranks = grouped(left.clone(), group, vec![least])?;
-    let n_keys = key.len();
-    Ok(looked_up((left, key), (ranks, (0..n_keys).collect()), JoinKind::Inner, width, &[n_keys]))
 }
 
 fn dense_rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
@@ -129,40 +113,6 @@ fn ntile(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<
     let tile = when(before().lt(in_larger()), before() / (size() + lit(1i64)) + lit(1i64))
         .otherwise(larger() + (before() - in_larger()) / size() + lit(1i64))?;
     with_result(plan.clone(), width, tile)
-}
-
-/// `lag` for a sign of 1, `lead` for -1.
-fn shifted(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, sign: i64) -> Result<Arc<Plan>> {
-    let args = &call.params.args;
-    let by = match args.get(1) {
-        None => Some(1),
-        by => whole(by),
-    };
-    let (Some(value), Some(by), None) = (args.first(), by, &call.params.null_treatment) else {
-        let hint = "Write lag(x), lag(x, 2) or lag(x, 2, default), with a whole number.";
-        return Err(SqlError::unsupported(format!("this form of {}()", call.fun.name()), hint));
-    };
-    let width = plan.schema.fields().len();
-    let plan = numbered(plan, call, from)?;
-    let group = resolved(&call.params.partition_by, from, &plan)?;
-    let at = || cast(column(&plan.schema, width), DataType::Int64);
-    let key = |number: Expr| group.iter().cloned().chain([number]).collect::<Vec<_>>();
-    let left = with_columns(plan.clone(), key(at() - lit(sign * by)))?;
-    let mut exprs = key(at());
-    exprs.push(resolve(value, from, &plan.schema)?);
-    let (right, mut right_key) = with_columns(plan.clone(), exprs)?;
-    let value = right_key.pop().unwrap_or_default();
-    let number = right_key.last().copied().unwrap_or_default();
-    let found = looked_up(left, (right, right_key), JoinKind::Left, width, &[value, number]);
-    let value = column(&found.schema, width);
-    let result = match args.get(2) {
-        None => value,
-        Some(default) => {
-            let default = cast(resolve(default, from, &found.schema)?, found.schema.field(width).data_type().clone());
-            when(column(&found.schema, width + 1).is_null(), default).otherwise(value)?
-        }
-    };
-    with_result(found.clone(), width, result)
 }
 
 fn first_value(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {

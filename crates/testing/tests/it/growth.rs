@@ -239,3 +239,30 @@ fn rows_behind_a_partition_do_not_cost_the_partition() {
     println!("200 rows behind 20,000 and 80,000: {costs:.4?} CPU s");
     assert!(costs[1] <= 2.0 * costs[0], "appended rows cost the rows before them: {costs:?} CPU s");
 }
+
+/// Changes within a partition cost what the frames reach, however many rows are before and behind.
+#[test]
+fn changes_within_a_partition_do_not_cost_the_partition() {
+    let costs = [20_000, 80_000].map(|n| {
+        let setup = format!(
+            "CREATE TABLE quote (k bigint, t bigint, p bigint);
+             CREATE INDEX quote_t ON quote (t);
+             CREATE MATERIALIZED VIEW v AS
+                 SELECT t, avg(p) OVER (w ROWS 10 PRECEDING), lag(p) OVER w, lead(p, 2, 0) OVER w,
+                        max(p) OVER w, sum(p) OVER (w RANGE BETWEEN 20 PRECEDING AND 20 FOLLOWING),
+                        count(*) OVER (w GROUPS BETWEEN 3 PRECEDING AND 3 FOLLOWING)
+                 FROM quote WINDOW w AS (PARTITION BY k ORDER BY t);
+             INSERT INTO quote SELECT 1, 2 * i, i % 1000 FROM generate_series(1, {n}) AS g(i);
+             INSERT INTO quote VALUES (1, {n} + 1, 0);"
+        );
+        let rows = |i: usize| n + 2 * (i % 40) + 1;
+        let changes: String = (0..100)
+            .map(|i| {
+                format!("INSERT INTO quote VALUES (1, {}, {i}); DELETE FROM quote WHERE t = {};", rows(i), rows(i / 2))
+            })
+            .collect();
+        cost(&setup, &changes)
+    });
+    println!("200 changes within 20,000 and 80,000 rows: {costs:.4?} CPU s");
+    assert!(costs[1] <= 2.5 * costs[0], "changes cost the rows around them: {costs:?} CPU s");
+}

@@ -16,17 +16,30 @@
 //! of a row: an element comes at the first row whose frame holds it, and goes behind the last. All
 //! of [`crate::aggregate`] computes so.
 //!
-//! State: all rows, sorted within their partition. Freed when rows are removed. Cost: rows behind
-//! all others of their partition cost what their frames hold (`tail`); any other change costs its
-//! partition, whatever the width of the frames. What stays the same is not put out.
+//! State: all rows, sorted within their partition; of large partitions a copy where changes are
+//! (`leaves`), or of the last rows (`tail`). Freed when rows are removed. Cost: rows behind all
+//! others of their partition cost what their frames hold; any other change costs the rows whose
+//! frames it reaches. A small partition is looked at as a whole, and so is one whose frames go on
+//! to the last row. What stays the same is not put out.
 //!
 //! Reading order: `spans` (where frames begin and end), `frames` (functions over them) and
-//! `extremes`, `tail` and `tails` (the ends of partitions), `tactic`.
+//! `extremes`, `running`; `tail` and `tails` (the ends of partitions); `leaves`, `splice` (changes
+//! as places), `region` (which rows a change concerns), `leaf_partition` and `inner`; `tactic`.
 
+mod by_partition;
 mod extremes;
 mod frames;
+mod inner;
+#[cfg(test)]
+mod inner_tests;
+mod leaf_partition;
+mod leaves;
+mod region;
+mod row_order;
+mod running;
 mod spans;
 mod spec;
+mod splice;
 mod tactic;
 mod tail;
 #[cfg(test)]

@@ -11,21 +11,19 @@
 //!
 //! Cost: a row costs the rows that its moving frames hold, and an update of each running aggregate.
 
-use std::sync::Arc;
-
+use anabranch_batch::Columns;
 use anabranch_batch::gather::{self, compact_views};
-use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 use anabranch_spec::aggregate::AggregateCall;
 use anabranch_spec::frame::{Exclude, FrameBound};
 use anabranch_spec::window::{Place, WindowCall, WindowFunction};
-use arrow::array::{Array, ArrayRef, Int64Array, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, UInt32Array};
 
-use super::frames::{Frames, Results, changes_in_time, message_of, or_zero, spec_of, take};
+use super::by_partition::Kept;
+use super::frames::{Frames, Results, take};
+use super::running::Running;
 use super::spans::Peers;
 use super::spec::WindowSpec;
-use crate::aggregate::Aggregate;
 use crate::ordered::versions::Version;
-use anabranch_flow::tactic::{Output, Timed};
 
 /// Whether no frame of these calls reaches a row behind its own or leaves rows out.
 pub(super) fn reaches_back_only(calls: &[WindowCall]) -> bool {
@@ -59,24 +57,10 @@ pub(super) struct Tail {
 enum TailCall {
     /// From the rows that are kept; no frame begins before this one of them.
     Moving { least: usize },
-    /// A running aggregate.
-    Running(Box<Running>),
+    /// A running aggregate, and the next row to enter, among the rows that are kept.
+    Running(Box<Running>, usize),
     /// The value of one of the partition's first rows.
     Fixed(ArrayRef),
-}
-
-/// An aggregate of all rows from the first one on.
-struct Running {
-    call: AggregateCall,
-    aggregate: Aggregate,
-    /// The next row to enter, among the rows that are kept.
-    next: usize,
-    /// Rows that have entered: the place of the next in the order.
-    n_entered: i64,
-    /// Changes before this time are in the aggregate.
-    time: Time,
-    /// The result now: a column of one row, or why there is none.
-    last: Result<ArrayRef, String>,
 }
 
 /// Rows behind a tail, with their results.
@@ -96,7 +80,7 @@ impl Tail {
         let mut calls = Vec::with_capacity(results.len());
         for (call, of_call) in frames.spec.window.calls.iter().zip(results) {
             let span = frames.spans(version, &call.frame, 0).pop()?;
-            match tail_of(call) {
+            match kind_of(call) {
                 Kind::Moving => first = first.min(kept_from(call, &span)),
                 Kind::Running(_) => first = first.min(span.end),
                 Kind::Fixed(at) if span.len() > at => {}
@@ -107,18 +91,17 @@ impl Tail {
         let whole: Vec<ArrayRef> =
             frames.columns.iter().map(|column| column.slice(version.from, version.to - version.from)).collect();
         let begin = first - version.from;
-        let calls = calls.into_iter().map(|(call, of_call, span)| match tail_of(call) {
+        let calls = calls.into_iter().map(|(call, of_call, span)| match kind_of(call) {
             Kind::Moving => TailCall::Moving { least: kept_from(call, &span) - first },
             Kind::Fixed(_) => TailCall::Fixed(take(&of_call.values, &UInt32Array::from(vec![last as u32]))),
             Kind::Running(aggregate) => {
-                let mut running = Running::new(aggregate, &whole);
-                running.enter(&whole, &[span.end - version.from]);
-                running.next -= begin;
-                running.last = match of_call.failed.binary_search_by_key(&last, |(row, _)| *row) {
+                let mut running = Running::new(aggregate, &whole, true);
+                running.enter(&running.pick(&whole), 0, &[span.end - version.from]);
+                running.set_last(match of_call.failed.binary_search_by_key(&last, |(row, _)| *row) {
                     Ok(at) => Err(of_call.failed[at].1.clone()),
                     Err(_) => Ok(take(&of_call.values, &UInt32Array::from(vec![last as u32]))),
-                };
-                TailCall::Running(Box::new(running))
+                });
+                TailCall::Running(Box::new(running), span.end - version.from - begin)
             }
         });
         let calls = calls.collect();
@@ -152,11 +135,12 @@ impl Tail {
                     let values = take(value, &UInt32Array::from(vec![0; n_rows - n_kept]));
                     Results { values, failed: vec![] }
                 }
-                TailCall::Running(running) => {
+                TailCall::Running(running, next) => {
                     let ends: Vec<usize> =
                         frames.spans(&versions[0], &call.frame, 0)[n_kept..].iter().map(|span| span.end).collect();
-                    let results = running.enter(&columns, &ends);
-                    begin = begin.min(running.next);
+                    let results = running.enter(&running.pick(&columns), *next, &ends);
+                    *next = ends.last().copied().unwrap_or(*next).max(*next);
+                    begin = begin.min(*next);
                     results
                 }
             });
@@ -164,34 +148,40 @@ impl Tail {
         for tail in &mut self.calls {
             match tail {
                 TailCall::Moving { least } => *least -= begin,
-                TailCall::Running(running) => running.next -= begin,
+                TailCall::Running(_, next) => *next -= begin,
                 TailCall::Fixed(_) => {}
             }
         }
         self.rows = kept(&columns, begin);
         Followers { columns: columns.iter().map(|column| column.slice(n_kept, n_rows - n_kept)).collect(), results }
     }
+}
 
-    pub(super) fn size_bytes(&self) -> usize {
+impl Kept for Tail {
+    fn sample(&self) -> &Columns {
+        &self.rows
+    }
+
+    fn size_bytes(&self) -> usize {
         let of_call = |call: &TailCall| match call {
             TailCall::Moving { .. } => 0,
             TailCall::Fixed(value) => value.get_array_memory_size(),
-            TailCall::Running(running) => size_of::<Running>() + running.aggregate.size_bytes(),
+            TailCall::Running(running, _) => running.size_bytes(),
         };
         self.rows.iter().map(|column| column.get_array_memory_size()).sum::<usize>()
             + self.calls.iter().map(of_call).sum::<usize>()
     }
 }
 
-/// How a call goes on behind the last row.
-enum Kind<'a> {
+/// What the frames of a call need of the rows before them.
+pub(super) enum Kind<'a> {
     Moving,
     Running(&'a AggregateCall),
     /// The row with this number, from 0.
     Fixed(usize),
 }
 
-fn tail_of(call: &WindowCall) -> Kind<'_> {
+pub(super) fn kind_of(call: &WindowCall) -> Kind<'_> {
     match (&call.function, call.frame.start) {
         (WindowFunction::Aggregate(aggregate), FrameBound::First) => Kind::Running(aggregate),
         (WindowFunction::Value { place: Place::First, .. }, FrameBound::First) => Kind::Fixed(0),
@@ -214,98 +204,4 @@ fn kept_from(call: &WindowCall, span: &std::ops::Range<usize>) -> usize {
 fn kept(columns: &[ArrayRef], begin: usize) -> Columns {
     let rows: Vec<u32> = (begin as u32..columns[0].len() as u32).collect();
     compact_views(gather::take(columns, &rows))
-}
-
-impl Running {
-    /// Over no rows yet.
-    fn new(call: &AggregateCall, columns: &[ArrayRef]) -> Running {
-        let types = elements(call, columns, &[], 0);
-        let spec = crate::aggregate::AggregateSpec { is_append_only: true, ..spec_of(call, &types) };
-        Running {
-            call: call.clone(),
-            aggregate: Aggregate::new(spec, None),
-            next: 0,
-            n_entered: 0,
-            time: 0,
-            last: Ok(or_zero(call, new_null_array(&call.output_type, 1))),
-        }
-    }
-
-    /// For frames that end, one after another, before these rows: enters what they hold, and gives
-    /// their results.
-    fn enter(&mut self, columns: &[ArrayRef], ends: &[usize]) -> Results {
-        let (mut rows, mut times): (Vec<u32>, Vec<Time>) = (Vec::new(), Vec::new());
-        for (time, end) in (self.time..).zip(ends) {
-            // (An end that lies behind the next row has nothing to enter.)
-            let entering = self.next..(*end).max(self.next);
-            times.extend(std::iter::repeat_n(time, entering.len()));
-            self.next = entering.end;
-            rows.extend(entering.map(|row| row as u32));
-        }
-        let mut out = Output::default();
-        let (from, upto) = (self.time, self.time + ends.len() as Time);
-        if !rows.is_empty() {
-            let columns = elements(&self.call, columns, &rows, self.n_entered);
-            let batch = Batch::with_len(columns, rows.len(), Times::Column(times.into()), Diffs::Constant(1));
-            self.n_entered += rows.len() as i64;
-            self.aggregate.push(0, batch);
-            self.aggregate.advance(upto, &mut out);
-            while self.aggregate.has_more() {
-                self.aggregate.advance(upto, &mut out);
-            }
-        }
-        self.time = upto;
-        self.results(&out, from, ends.len())
-    }
-
-    /// What is there at each time, from what changes.
-    fn results(&mut self, out: &Output, from: Time, n_times: usize) -> Results {
-        let values: Vec<ArrayRef> = out.rows.iter().map(|batch| batch.column(1).clone()).collect();
-        let mut rows = changes_in_time(&out.rows).into_iter().peekable();
-        let mut errors = changes_in_time(&out.errors).into_iter().peekable();
-        // Source 0 is the result before.
-        let before = self.last.as_ref().ok().cloned();
-        let nothing = or_zero(&self.call, new_null_array(&self.call.output_type, 1));
-        let mut sources: Vec<&[ArrayRef]> = vec![std::slice::from_ref(before.as_ref().unwrap_or(&nothing))];
-        sources.extend(values.iter().map(std::slice::from_ref));
-        let mut at: Result<(u32, u32), String> = self.last.as_ref().map(|_| (0, 0)).map_err(Clone::clone);
-        let (mut picks, mut failed) = (Vec::with_capacity(n_times), Vec::new());
-        for number in 0..n_times {
-            let time = from + number as Time;
-            while let Some((_, diff, batch, row)) = errors.next_if(|(at, ..)| *at <= time) {
-                if diff > 0 {
-                    at = Err(message_of(&out.errors[batch], row));
-                }
-            }
-            while let Some((_, diff, batch, row)) = rows.next_if(|(at, ..)| *at <= time) {
-                if diff > 0 {
-                    at = Ok((batch as u32 + 1, row as u32));
-                }
-            }
-            match &at {
-                Ok(pick) => picks.push(*pick),
-                Err(message) => {
-                    failed.push((number, message.clone()));
-                    picks.push((0, 0));
-                }
-            }
-        }
-        let values = or_zero(&self.call, gather::interleave(&sources, &picks)[0].clone());
-        if let Some(last) = n_times.checked_sub(1) {
-            self.last = match at {
-                Ok(_) => Ok(compact_views([take(&values, &UInt32Array::from(vec![last as u32]))].into())[0].clone()),
-                Err(message) => Err(message),
-            };
-        }
-        Results { values, failed }
-    }
-}
-
-/// What a running aggregate sees of these rows: one group, argument, filter, place in the order.
-fn elements(call: &AggregateCall, columns: &[ArrayRef], rows: &[u32], first: i64) -> Columns {
-    let read: Vec<ArrayRef> = call.argument.iter().chain(&call.filter).map(|&at| columns[at].clone()).collect();
-    let group: ArrayRef = Arc::new(Int64Array::from(vec![0; rows.len()]));
-    let place: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + rows.len() as i64));
-    let read = gather::take(&read, rows);
-    std::iter::once(group).chain(read.iter().cloned()).chain([place]).collect()
 }

@@ -18,23 +18,23 @@ use arrow::util::display::array_value_to_string;
 use super::{WindowSpec, WindowTactic};
 
 /// A generator of numbers below `n`.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % n
     }
 
-    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+    pub(super) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())].clone()
     }
 }
 
 /// A row: partition, order, value (NULL if not there), key of a bound; when, and how often.
-type Update = (i64, i64, Option<i64>, Time, Diff);
+pub(super) type Update = (i64, i64, Option<i64>, Time, Diff);
 
-fn frame(dice: &mut Dice) -> WindowFrame {
+pub(super) fn back_frame(dice: &mut Dice) -> WindowFrame {
     use FrameBound::{First, Key, Peers, Rows};
     // (Column 3 is the order less five.)
     let start = dice.pick(&[First, First, Rows(0), Rows(-1), Rows(-3), Peers(0), Peers(-1), Peers(-2), Key(3)]);
@@ -43,7 +43,7 @@ fn frame(dice: &mut Dice) -> WindowFrame {
     WindowFrame { start, end, exclude }
 }
 
-fn call(dice: &mut Dice) -> WindowCall {
+pub(super) fn call(dice: &mut Dice, frame: fn(&mut Dice) -> WindowFrame) -> WindowCall {
     use AggregateFunction::{ArrayAgg, Avg, Count, Max, Min, Sum};
     let filter = (dice.below(4) == 0).then_some(4);
     let aggregate = |function: AggregateFunction, argument, output_type| {
@@ -108,20 +108,27 @@ fn updates(dice: &mut Dice, there: &mut Vec<Update>, ends: &mut [i64], from: Tim
     updates
 }
 
-fn batch(updates: &[Update]) -> Batch {
+pub(super) fn batch(updates: &[Update]) -> Batch {
     let column =
         |of: &dyn Fn(&Update) -> Option<i64>| Arc::new(updates.iter().map(of).collect::<Int64Array>()) as ArrayRef;
     // (Whether the value is even, for filters.)
     let is_even =
         Arc::new(updates.iter().map(|u| u.2.map(|value| value % 2 == 0)).collect::<BooleanArray>()) as ArrayRef;
     let numbers = [column(&|u| Some(u.0)), column(&|u| Some(u.1)), column(&|u| u.2), column(&|u| Some(u.1 - 5))];
-    let columns: Vec<ArrayRef> = numbers.into_iter().chain([is_even]).collect();
+    // (Behind the row, and not in step with all rows.)
+    let others = [column(&|u| Some(u.1 + 4)), column(&|u| Some(u.1 - 3 * (u.1 % 7 == 0) as i64))];
+    let columns: Vec<ArrayRef> = numbers.into_iter().chain([is_even]).chain(others).collect();
     let times = Times::Column(updates.iter().map(|update| update.3).collect());
     Batch::new(columns, times, Diffs::Column(updates.iter().map(|update| update.4).collect()))
 }
 
+/// The types of a batch.
+pub(super) fn input_types() -> Vec<DataType> {
+    [vec![DataType::Int64; 4], vec![DataType::Boolean], vec![DataType::Int64; 2]].concat()
+}
+
 /// Rows and errors with their times, summed up.
-fn summed(out: &Output) -> BTreeMap<(String, Time), Diff> {
+pub(super) fn summed(out: &Output) -> BTreeMap<(String, Time), Diff> {
     let mut sums = BTreeMap::new();
     for (kind, batches) in [("row", &out.rows), ("error", &out.errors)] {
         for batch in batches {
@@ -148,14 +155,14 @@ fn rows_behind_the_others_give_what_the_whole_partition_gives() {
                     1,
                     dice.pick(&[Direction::ASCENDING, Direction::ASCENDING, Direction::DESCENDING]),
                 )],
-                calls: (0..1 + dice.below(3)).map(|_| call(&mut dice)).collect(),
+                calls: (0..1 + dice.below(3)).map(|_| call(&mut dice, back_frame)).collect(),
             },
-            input_types: [vec![DataType::Int64; 4], vec![DataType::Boolean]].concat(),
+            input_types: input_types(),
             effort: MergeEffort::default(),
         };
         let sign = if spec.window.order[0].descending { -1 } else { 1 };
-        let mut tails = WindowTactic::with_tails_from(spec.clone(), 1);
-        let mut whole = WindowTactic::with_tails_from(spec, usize::MAX);
+        let mut tails = WindowTactic::with_rows_min(spec.clone(), 1, usize::MAX);
+        let mut whole = WindowTactic::with_rows_min(spec, usize::MAX, usize::MAX);
         let (mut there, mut ends) = (Vec::new(), vec![0; 1 + dice.below(2)]);
         let mut time = 0;
         for turn in 0..60 {
@@ -190,14 +197,14 @@ fn a_partition_that_does_not_change_gets_no_tail() {
         window: Window {
             partition: vec![0],
             order: vec![SortKey::new(1, Direction::ASCENDING)],
-            calls: vec![WindowCall { frame: start_to_here, ..call(&mut dice) }],
+            calls: vec![WindowCall { frame: start_to_here, ..call(&mut dice, back_frame) }],
         },
-        input_types: [vec![DataType::Int64; 4], vec![DataType::Boolean]].concat(),
+        input_types: input_types(),
         effort: MergeEffort::default(),
     };
     // (Whichever of the two is looked at first.)
     for (grows, stays) in [(0, 1), (1, 0)] {
-        let mut tails = WindowTactic::with_tails_from(spec.clone(), 1);
+        let mut tails = WindowTactic::with_rows_min(spec.clone(), 1, usize::MAX);
         let rounds: [&[Update]; 2] = [
             &[(grows, 1, Some(1), 0, 1), (stays, 1, Some(1), 0, 1)],
             &[(grows, 2, Some(2), 1, 1), (stays, 5, None, 1, 1), (stays, 5, None, 1, -1)],

@@ -10,6 +10,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::fold;
+use crate::syntax::parse::exclude::is_exclusion;
 use crate::syntax::walk::change_outside_queries;
 
 /// Writes the windows of a SELECT out.
@@ -64,13 +65,14 @@ fn whole(mut window: WindowSpec, known: &[(String, WindowSpec)]) -> Result<Windo
         return Err(invalid(format!("cannot copy window \"{name}\" because it has a frame clause"))
             .with_hint("Write OVER with the name alone, without parentheses."));
     }
-    if !window.partition_by.is_empty() {
+    let (excluded, own): (Vec<Expr>, Vec<Expr>) = window.partition_by.into_iter().partition(is_exclusion);
+    if !own.is_empty() {
         return Err(invalid(format!("cannot override PARTITION BY clause of window \"{name}\"")));
     }
     if !window.order_by.is_empty() && !of.order_by.is_empty() {
         return Err(invalid(format!("cannot override ORDER BY clause of window \"{name}\"")));
     }
-    window.partition_by = of.partition_by.clone();
+    window.partition_by = excluded.into_iter().chain(of.partition_by.iter().cloned()).collect();
     if window.order_by.is_empty() {
         window.order_by = of.order_by.clone();
     }

@@ -8,10 +8,8 @@
 //!
 //! The translation takes the literal for what it stands for (`translate/exclude.rs`).
 
+use datafusion_expr::sqlparser::ast::Expr;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
-
-use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::parse::asof::placed;
 
 /// Words after EXCLUDE, and the literal.
 pub(crate) const EXCLUSIONS: [(&[&str], &str); 4] = [
@@ -22,10 +20,7 @@ pub(crate) const EXCLUSIONS: [(&[&str], &str); 4] = [
 ];
 
 /// Rewrites the tokens of a statement, among which are no spaces.
-///
-/// # Errors
-/// `Unsupported` for an exclusion over a window that has a name.
-pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, text: &str) -> Result<()> {
+pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
         if is(tokens, at, "EXCLUDE")
@@ -35,11 +30,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, text: &str) -> Result<()>
         {
             let place = tokens[at].clone();
             tokens.drain(at..at + 1 + words);
-            insert(tokens, open, literal, &place).map_err(|error| placed(error, &place, text))?;
+            insert(tokens, open, literal, &place);
         }
         at += 1;
     }
-    Ok(())
 }
 
 /// The exclusion whose words stand there, before the end of a window: how many, and the literal.
@@ -66,23 +60,27 @@ fn opening(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     })
 }
 
-fn insert(tokens: &mut Vec<TokenWithSpan>, open: usize, literal: &str, place: &TokenWithSpan) -> Result<()> {
+fn insert(tokens: &mut Vec<TokenWithSpan>, open: usize, literal: &str, place: &TokenWithSpan) {
     let like = |token: Token| TokenWithSpan { token, span: place.span };
     // (DataFusion drops keys that are literals.)
     let text = like(Token::SingleQuotedString(literal.to_owned()));
     let word = |word: &str| like(Token::make_word(word, None));
     let key = [word("concat"), like(Token::LParen), text, like(Token::RParen)];
     let starts = ["PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS"];
-    if is(tokens, open + 1, "PARTITION") {
-        tokens.splice(open + 3..open + 3, key.into_iter().chain([like(Token::Comma)]));
-        return Ok(());
+    // (Behind the name of another window, which gives its own keys later.)
+    let has_name = !starts.iter().any(|word| is(tokens, open + 1, word));
+    let behind = open + 1 + usize::from(has_name);
+    if is(tokens, behind, "PARTITION") {
+        tokens.splice(behind + 2..behind + 2, key.into_iter().chain([like(Token::Comma)]));
+    } else {
+        tokens.splice(behind..behind, [word("PARTITION"), word("BY")].into_iter().chain(key));
     }
-    if !starts.iter().any(|word| is(tokens, open + 1, word)) {
-        return Err(SqlError::new(ErrorKind::Unsupported, "EXCLUDE over a window that has a name is not supported")
-            .with_hint("Write PARTITION BY and ORDER BY of the window beside the frame: OVER (ORDER BY a ROWS .. EXCLUDE TIES)."));
-    }
-    tokens.splice(open + 1..open + 1, [word("PARTITION"), word("BY")].into_iter().chain(key));
-    Ok(())
+}
+
+/// Whether an expression is the key that an exclusion became.
+pub(crate) fn is_exclusion(key: &Expr) -> bool {
+    let text = key.to_string();
+    EXCLUSIONS.iter().any(|(_, literal)| text == format!("concat('{literal}')"))
 }
 
 fn is(tokens: &[TokenWithSpan], at: usize, expected: &str) -> bool {
@@ -106,6 +104,7 @@ mod tests {
         );
         let kept = of("PARTITION BY f(b), c RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW");
         assert!(kept.contains("PARTITION BY concat('__exclude_current_row'), f(b), c RANGE"), "{kept}");
+        assert!(of("w ROWS 1 PRECEDING EXCLUDE TIES").contains("(w PARTITION BY concat('__exclude_ties') ROWS"));
         assert!(parse_query("SELECT sum(x) OVER (ORDER BY a EXCLUDE TIES) FROM t").is_err());
     }
 }

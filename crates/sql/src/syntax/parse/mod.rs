@@ -109,7 +109,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     let parameters = greatest_parameter(&tokens, text)?;
     asof::rewrite(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
-    exclude::rewrite(&mut tokens, text)?;
+    exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
     any_values::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
