@@ -9,14 +9,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_batch::{Batch, END};
 use anabranch_engine::Error;
 use anabranch_engine::nearest::nearest;
 
 use crate::dataset::Dataset;
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
-use crate::safety::SafetyState;
 
 /// Datasets by name, shared by all programs that hold a clone of this.
 #[derive(Clone, Debug, Default)]
@@ -31,30 +29,12 @@ impl Datasets {
     /// The first error of building the program; `Invalid` when the name is taken, when a shard has
     /// not come to its end, and for results that are those of one shard in part only.
     pub fn keep(&self, name: &str, program: &Shards, result: RunOutcome) -> Result<(), Error> {
-        let step = program.step()?;
-        let known = program.known()?;
-        if let SafetyState::Partial(_) | SafetyState::Wrong(_) = known.state {
-            program.check()?;
-        }
-        if result.frontiers.iter().any(|frontier| *frontier < END) {
-            return Err(Error::invalid(format!("the result \"{name}\" is not complete"))
-                .with_hint("End all sources with finish(), and keep what all calls of drain() returned."));
-        }
+        let dataset = Dataset::of(name, program, result)?;
         let mut by_name = self.lock();
         if by_name.contains_key(name) {
             return Err(Error::invalid(format!("there is a dataset \"{name}\" already"))
                 .with_hint("Drop it first, or give this one another name."));
         }
-        // (Hashes of keys are not part of rows; a movement computes those that it needs.)
-        let shards = result.shards.into_iter().map(|batches| batches.into_iter().map(Batch::without_key).collect());
-        let dataset = Dataset {
-            name: name.to_owned(),
-            schema: result.schema,
-            key: step.key.clone(),
-            layout: step.layout,
-            placement: known.placement,
-            shards: shards.collect(),
-        };
         by_name.insert(name.to_owned(), Arc::new(dataset));
         Ok(())
     }
@@ -107,10 +87,7 @@ impl ShardRun {
     /// As for [`finish`](ShardRun::finish) and [`Datasets::keep`]; `Invalid` when
     /// [`drain`](ShardRun::drain) has taken a part of the result before.
     pub fn to_memory(mut self, program: &Shards, datasets: &Datasets, name: &str) -> Result<(), Error> {
-        if self.has_given {
-            return Err(Error::invalid(format!("a part of the result \"{name}\" was taken by drain() before"))
-                .with_hint("Put what drain() and finish() return together, and keep it with Datasets::keep."));
-        }
+        self.check_untaken(name)?;
         let result = self.finish()?;
         datasets.keep(name, program, result)
     }

@@ -35,7 +35,8 @@
 //! where), [`linear`] (what a query does to placement), [`safety`] (what follows for a program),
 //! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps,
 //! `group`, the shards of a process, and `worker`, a shard at work), [`processes`] (several of
-//! them), [`datasets`] (results that are kept), [`split`] (branches).
+//! them), [`datasets`] (results that are kept; `stored`, in folders), [`stream`] (a shard as
+//! bytes), [`split`] (branches).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -56,6 +57,8 @@ pub mod route;
 pub mod run;
 pub mod safety;
 pub mod split;
+mod stored;
+pub mod stream;
 mod tasks;
 mod traffic;
 mod worker;

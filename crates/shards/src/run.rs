@@ -39,7 +39,7 @@ pub struct ShardRun {
     ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
     /// Whether rows were handed out.
-    pub(crate) has_given: bool,
+    has_given: bool,
 }
 
 /// What has come out of a program.
@@ -230,12 +230,41 @@ impl ShardRun {
         let tasks = Arc::clone(&self.tasks);
         for (number, task) in tasks.list.iter().enumerate() {
             let Verb::Dataset(dataset) = &task.step.verb else { continue };
-            for (shard, batches) in dataset.shards.iter().enumerate() {
-                for batch in batches {
-                    self.send(shard, number, Load::Rows(batch.clone()))?;
-                }
-                self.send(shard, number, Load::Frontier(END))?;
-            }
+            dataset.each(&mut |shard, batch| self.send(shard, number, Load::Rows(batch)))?;
+            (0..self.n_shards()).try_for_each(|shard| self.send(shard, number, Load::Frontier(END)))?;
+        }
+        Ok(())
+    }
+
+    /// The number of shards.
+    pub(crate) fn n_shards(&self) -> usize {
+        self.group.shards.len()
+    }
+
+    /// Columns of the result.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.outcome.schema
+    }
+
+    /// No part of the result was handed out: it can be kept as a whole.
+    pub(crate) fn check_untaken(&self, name: &str) -> Result<(), Error> {
+        if self.has_given {
+            return Err(Error::invalid(format!("a part of the result \"{name}\" was taken by drain() before"))
+                .with_hint("Put what drain() and finish() return together, and keep it with Datasets::keep."));
+        }
+        Ok(())
+    }
+
+    /// Rows of these columns can be pushed into a source.
+    pub(crate) fn check_columns(&self, source: &str, shard: usize, schema: &SchemaRef) -> Result<(), Error> {
+        let step = &self.tasks.list[self.source(source, shard)?].step;
+        let of = |schema: &SchemaRef| -> Vec<String> {
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
+        };
+        let (ours, theirs) = (of(&step.schema), of(schema));
+        if ours != theirs {
+            return Err(Error::invalid(format!("rows of ({}) are read into source \"{source}\"", theirs.join(", ")))
+                .with_hint(format!("Its columns are ({}).", ours.join(", "))));
         }
         Ok(())
     }

@@ -101,3 +101,99 @@ fn what_cannot_be_kept_or_read_is_told() {
     assert_eq!(error.hint.as_deref(), Some("Did you mean \"sums\"?"));
     assert!(datasets.drop("sum").is_err());
 }
+
+/// A folder that is gone with its test.
+fn folder(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("anabranch-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
+
+#[test]
+fn a_program_over_a_stored_dataset_is_the_whole_program() {
+    let second: fn(Shards) -> Shards = |s| s.query(|q| q.agg([max(col("s")).alias("m")]));
+    cases("stored datasets", 12, |rng| {
+        let layout = *rng.pick(&layouts());
+        let folder = folder("stored");
+        let first = by_k(layout).query(sums);
+        let inputs = rows(rng, 60);
+        let mut at_work = first.run().unwrap();
+        for (number, row) in inputs.iter().enumerate() {
+            at_work.push("l", number % layout.shards(), row.clone()).unwrap();
+        }
+        at_work.to_store(&first, &folder).unwrap();
+        let (over_stored, whole) = (second(Shards::stored(&folder)), second(first));
+        over_stored.check().unwrap();
+        assert_eq!(over_stored.known().unwrap(), whole.known().unwrap(), "rows lie where they lay");
+        let found = over_stored.run().unwrap().finish().unwrap();
+        let expected = run(rng, &whole, layout.shards(), &[("l", inputs)]);
+        assert_eq!(updates(&found.changes()), updates(&expected.changes()));
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+fn what_is_stored_badly_is_told() {
+    let folder = folder("badly");
+    let program = by_k(Layout::flat(2)).query(sums);
+    let stored = || {
+        let mut run = program.run().unwrap();
+        run.push("l", 0, vec![Event::point(1, [1i64.into(), 0i64.into(), 5i64.into()])]).unwrap();
+        run.to_store(&program, &folder)
+    };
+    let error = |of: Result<(), anabranch_engine::Error>| of.unwrap_err().message;
+    let missing = Shards::stored(&folder).check().unwrap_err();
+    assert!(missing.message.starts_with("there is no dataset in"), "{missing:?}");
+    stored().unwrap();
+    assert!(error(stored()).ends_with("is not empty"));
+    let read = || Shards::stored(&folder).run().and_then(|mut run| run.finish()).map(|_| ());
+    read().unwrap();
+    let path = folder.join("shard-0000.rows");
+    let bytes = std::fs::read(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut other = bytes.clone();
+        other[at] ^= 0x10;
+        std::fs::write(&path, &other).unwrap();
+        // (All bytes count but those of Arrow's own that nothing reads; the checksum sees those
+        // too.)
+        assert!(read().is_err(), "byte {at} is another");
+        std::fs::write(&path, &bytes[..at]).unwrap();
+        assert!(read().is_err(), "the file ends at byte {at}");
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::write(folder.join("dataset.json"), "{\"version\": 1, \"threads\": 0}").unwrap();
+    assert!(error(read()).contains("is damaged"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn streams_carry_rows_and_promises_into_another_run() {
+    cases("binary streams", 12, |rng| {
+        let layout = *rng.pick(&layouts());
+        let (first, inputs) = (by_k(layout), rows(rng, 60));
+        let second = |input: &Shards| input.query(sums);
+        // Live: written in pieces, and read again.
+        let mut run_of_first = first.run().unwrap();
+        let mut streams = run_of_first.binary_writers(vec![Vec::new(); layout.shards()]).unwrap();
+        for (number, row) in inputs.iter().enumerate() {
+            run_of_first.push("l", number % layout.shards(), row.clone()).unwrap();
+            if rng.chance(10) {
+                run_of_first.write_binary(&mut streams).unwrap();
+            }
+        }
+        run_of_first.finish_binary(&mut streams).unwrap();
+        let program = second(&source("l", layout).rekey(["k"]));
+        let mut again = program.run().unwrap();
+        for (shard, stream) in streams.into_iter().enumerate() {
+            again.play_binary("l", shard, &*stream.into_inner()).unwrap();
+        }
+        let found = again.finish().unwrap();
+        let expected = run(rng, &second(&first), layout.shards(), &[("l", inputs)]);
+        assert_eq!(updates(&found.changes()), updates(&expected.changes()));
+    });
+    let program = by_k(Layout::flat(2));
+    let error = program.run().unwrap().to_binary(vec![Vec::new()]).unwrap_err();
+    assert_eq!(error.message, "1 writers for 2 shards");
+    let error = program.run().unwrap().play_binary("l", 0, &b"nothing of ours"[..]).unwrap_err();
+    assert_eq!(error.message, "the bytes are no stream of a shard");
+}
