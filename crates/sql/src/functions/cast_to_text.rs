@@ -92,7 +92,7 @@ fn is_ours(from: &DataType, to: &DataType) -> bool {
         (D::List(from), D::List(to)) => is_ours(from.data_type(), to.data_type()),
         (_, to) if !is_text(to) => false,
         (D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Timestamp(..), _) => true,
-        (D::Interval(_) | D::List(_) | D::Binary | D::BinaryView | D::LargeBinary, _) => true,
+        (D::Interval(_) | D::List(_) | D::Struct(_) | D::Binary | D::BinaryView | D::LargeBinary, _) => true,
         (from, _) => from.is_floating(),
     }
 }

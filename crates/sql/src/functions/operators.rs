@@ -10,6 +10,7 @@ use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
 use super::rows::is_bytes;
 use super::table::call;
 use crate::functions::conversions::ByteaIn;
+use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::is_text;
 
 /// An operator of which one side is an array, or bytes; `None` leaves it to others.
@@ -64,12 +65,23 @@ fn depth(is: &DataType) -> usize {
     }
 }
 
-/// `array[n]` and `array[from:to]`.
+/// `array[n]`, `array[from:to]`, and `jsonb[name]`.
 pub(super) fn plan_access(
     access: RawFieldAccessExpr,
     schema: &DFSchema,
 ) -> DfResult<PlannerResult<RawFieldAccessExpr>> {
     let RawFieldAccessExpr { expr, field_access } = access;
+    let (_, field) = expr.to_field(schema)?;
+    if form_of(&field) == Some(DocumentForm::Jsonb) {
+        let key = match &field_access {
+            GetFieldAccess::ListIndex { key } => Some((**key).clone()),
+            GetFieldAccess::NamedStructField { name } => Some(lit(name.clone())),
+            GetFieldAccess::ListRange { .. } => None,
+        };
+        if let Some(key) = key {
+            return Ok(PlannerResult::Planned(call("__jsonb_get", vec![expr, key])));
+        }
+    }
     if depth(&expr.get_type(schema)?) == 0 {
         return Ok(PlannerResult::Original(RawFieldAccessExpr { expr, field_access }));
     }

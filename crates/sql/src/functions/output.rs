@@ -355,8 +355,11 @@ fn record(columns: &[ArrayRef], row: usize, out: &mut String) {
         if !is_null(column, row) {
             let mut text = String::new();
             inner_printer(column)(row, &mut text);
-            let plain = !(text.is_empty() || text.contains(|c: char| ",()\"\\".contains(c) || is_space(c)));
-            quote(&text, plain, out);
+            match text.is_empty() || text.contains(|c: char| ",()\"\\".contains(c) || is_space(c)) {
+                // (In records what has a meaning is written twice.)
+                true => push(out, format_args!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\""))),
+                false => out.push_str(&text),
+            }
         }
     }
     out.push(')');

@@ -12,7 +12,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanBuilder, Int32Builder, ListBuilder, StringViewArray, StringViewBuilder,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
 use datafusion_common::{Result as DfResult, exec_err, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
@@ -356,6 +356,10 @@ fn push_value(values: &ArrayRef, row: usize, form: Option<DocumentForm>, out: &m
         out.push(']');
         return;
     }
+    if let DataType::Struct(fields) = is {
+        push_record(fields, values.as_struct().columns(), row, out);
+        return;
+    }
     let mut text = String::new();
     printer(values)(row, &mut text);
     match is {
@@ -370,6 +374,20 @@ fn push_value(values: &ArrayRef, row: usize, form: Option<DocumentForm>, out: &m
         _ if form.is_some() => out.push_str(&text),
         _ => out.push_str(&quoted(&text)),
     }
+}
+
+/// Appends a row as an object. Columns of `ROW(..)` have numbers, from one on.
+fn push_record(fields: &Fields, columns: &[ArrayRef], row: usize, out: &mut String) {
+    out.push('{');
+    for (at, (field, column)) in fields.iter().zip(columns).enumerate() {
+        let is_numbered = *field.name() == format!("c{at}");
+        let name = if is_numbered { format!("f{}", at + 1) } else { field.name().clone() };
+        out.push_str(if at > 0 { "," } else { "" });
+        out.push_str(&quoted(&name));
+        out.push(':');
+        push_value(column, row, form_of(field), out);
+    }
+    out.push('}');
 }
 
 enum Builder {

@@ -1,15 +1,15 @@
 //! Functions and operators of `json` and `jsonb`, as in PostgreSQL 15, chapter 9.16.
 //!
 //! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table,
-//! [`operators`], [`order`].
+//! [`operators`], [`order`], [`path`] (`jsonpath`).
 //!
-//! Left out: `jsonpath`, records (`json_populate_record`, `row_to_json`), and functions of two
-//! types in one call.
+//! Left out: records (`json_populate_record`), and functions of two types in one call.
 
 mod document;
 mod frame;
 pub(crate) mod operators;
 mod order;
+mod path;
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use datafusion_expr::ScalarUDF;
 use document::{Document, DocumentNode, Value, place, quoted};
 use frame::Takes::{Any, Bool, Document as Doc, Key, Path, Text};
 use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes};
+use path::Question;
 
 /// All functions of documents.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
@@ -83,6 +84,7 @@ const TABLE: &[Row] = &[
     ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
     ("to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("to_jsonb", &[Any], 1, Gives::Jsonb, |args| normalised(args[0].text().to_string())),
+    ("row_to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("array_to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("json_build_array", &[Any], 0, Gives::Json, |args| Ok(FrameOut::Text(array_of(args)))),
     ("jsonb_build_array", &[Any], 0, Gives::Jsonb, |args| normalised(array_of(args))),
@@ -103,6 +105,13 @@ const TABLE: &[Row] = &[
     ("jsonb_pretty", &[Doc], 1, Gives::Text, pretty),
     ("jsonb_set", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, false)),
     ("jsonb_insert", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, true)),
+    ("jsonb_path_exists", &[Doc, Text, Doc, Bool], 2, Gives::Bool, |args| exists_by_path(args, false)),
+    ("jsonb_path_match", &[Doc, Text, Doc, Bool], 2, Gives::Bool, |args| matched_by_path(args, false)),
+    ("jsonb_path_query_array", &[Doc, Text, Doc, Bool], 2, Gives::Jsonb, array_by_path),
+    ("jsonb_path_query_first", &[Doc, Text, Doc, Bool], 2, Gives::Jsonb, first_by_path),
+    ("__jsonb_path_values", &[Doc, Text, Doc, Bool], 2, Gives::Texts, all_by_path),
+    ("__jsonb_path_is_there", &[Doc, Text], 2, Gives::Bool, |args| exists_by_path(args, true)),
+    ("__jsonb_path_holds", &[Doc, Text], 2, Gives::Bool, |args| matched_by_path(args, true)),
     ("__json_elements", &[Doc], 1, Gives::Texts, |args| elements(args, raw)),
     ("__json_elements_text", &[Doc], 1, Gives::Texts, |args| elements(args, plain)),
     ("__json_keys", &[Doc], 1, Gives::Texts, |args| members(args, |_, name, _| Some(name.to_string()))),
@@ -115,6 +124,7 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
     Some(match name {
         "json_array_elements" | "jsonb_array_elements" => &[("__json_elements", "value")],
         "json_array_elements_text" | "jsonb_array_elements_text" => &[("__json_elements_text", "value")],
+        "jsonb_path_query" => &[("__jsonb_path_values", "")],
         "json_object_keys" | "jsonb_object_keys" => &[("__json_keys", "")],
         "json_each" | "jsonb_each" => &[("__json_keys", "key"), ("__json_values", "value")],
         "json_each_text" | "jsonb_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
@@ -123,6 +133,39 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
 }
 
 type Take = fn(&Document<'_>, &DocumentNode) -> Option<String>;
+
+/// Document, path, and what else was said; operators keep errors of the document silent.
+fn question(args: &[Arg], is_operator: bool) -> Question<'_> {
+    Question {
+        document: args[0].text(),
+        path: args[1].text(),
+        variables: args.get(2).map_or("{}", Arg::text),
+        is_silent: is_operator || matches!(args.get(3), Some(Arg::Bool(true))),
+    }
+}
+
+fn exists_by_path(args: &[Arg], is_operator: bool) -> Result<FrameOut, String> {
+    let found = path::values(question(args, is_operator))?;
+    Ok(found.map_or(FrameOut::Null, |found| FrameOut::Bool(!found.is_empty())))
+}
+
+fn matched_by_path(args: &[Arg], is_operator: bool) -> Result<FrameOut, String> {
+    Ok(path::matches(question(args, is_operator))?.map_or(FrameOut::Null, FrameOut::Bool))
+}
+
+fn array_by_path(args: &[Arg]) -> Result<FrameOut, String> {
+    normalised(format!("[{}]", path::values(question(args, false))?.unwrap_or_default().join(", ")))
+}
+
+fn first_by_path(args: &[Arg]) -> Result<FrameOut, String> {
+    let found = path::values(question(args, false))?.unwrap_or_default();
+    found.into_iter().next().map_or(Ok(FrameOut::Null), normalised)
+}
+
+fn all_by_path(args: &[Arg]) -> Result<FrameOut, String> {
+    let found = path::values(question(args, false))?.unwrap_or_default();
+    Ok(FrameOut::Texts(found.iter().map(|value| normal(value)).collect()))
+}
 
 fn raw(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
     Some(document.raw(node).to_string())

@@ -58,10 +58,8 @@ pub(crate) fn plan(
         Op::Question => both("__jsonb_exists"),
         Op::QuestionPipe => both("__jsonb_exists_any"),
         Op::QuestionAnd => both("__jsonb_exists_all"),
-        Op::AtQuestion | Op::AtAt => {
-            let hint = "Write the steps as operators: doc #> '{a,b}', doc @> '{\"a\": 1}'.";
-            return Err(SqlError::unsupported(format!("operator {} of jsonb", expr.op), hint).into());
-        }
+        Op::AtQuestion => both("__jsonb_path_is_there"),
+        Op::AtAt => both("__jsonb_path_holds"),
         _ if !is_document => None,
         Op::Minus if is_list => both("__jsonb_delete_all"),
         Op::Minus => both("__jsonb_delete"),

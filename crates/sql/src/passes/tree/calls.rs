@@ -49,6 +49,7 @@ pub(super) fn is_of_a_user(expr: &Expr, names: &Names) -> bool {
 fn constant(word: &str) -> Option<&'static str> {
     match word {
         "localtimestamp" => Some("CAST(now() AS timestamp)"),
+        "localtime" => Some("CAST(CAST(now() AS timestamp) AS time)"),
         "current_schema" => Some("'public'"),
         "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => Some("'anabranch'"),
         _ => None,

@@ -39,6 +39,7 @@ mod session;
 pub(crate) mod set_operations;
 mod similar;
 mod subquery;
+mod symmetric;
 mod system;
 mod table;
 mod type_kinds;

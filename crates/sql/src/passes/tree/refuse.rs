@@ -13,12 +13,6 @@ use crate::syntax::walk::change_outside_queries;
 /// # Errors
 /// `Unsupported`, with another way.
 pub(super) fn query(query: &Query) -> Result<()> {
-    if !query.locks.is_empty() {
-        return Err(SqlError::unsupported(
-            "SELECT .. FOR UPDATE",
-            "Leave the clause out: statements are strictly serialisable.",
-        ));
-    }
     if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
         return Err(SqlError::unsupported("this clause at the end of the query", "Leave it out."));
     }

@@ -89,8 +89,12 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
         columns.push(column(1));
         lists.push(format!("generate_series(1::bigint, cardinality({list})::bigint)"));
     }
-    let item = |(list, name): (&String, &String)| format!("unnest({list}) AS {}", Ident::with_quote('"', name));
-    let items: Vec<String> = lists.iter().zip(&columns).map(item).collect();
+    let item = |(n, list): (usize, &String)| {
+        // (Names are distinct below; what is shown is the list of columns.)
+        let name = if columns[..n].contains(&columns[n]) { format!("__repeated_{n}") } else { columns[n].clone() };
+        format!("unnest({list}) AS {}", Ident::with_quote('"', name))
+    };
+    let items: Vec<String> = lists.iter().enumerate().map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
 }
 

@@ -7,7 +7,7 @@ use super::names::{name_derived, name_repeated, rename_reference, rename_table, 
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, json_lists, lateral,
     literal, membership, merged, named_windows, order_names, output_names, recursion, refuse, rows, series, session,
-    set_operations, similar, subquery, system, type_kinds, vectors, window_table,
+    set_operations, similar, subquery, symmetric, system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -185,7 +185,7 @@ const PARTS: &[Pass<Hooks>] = &[
         },
         gives: "no clause that DataFusion ignores",
         reason: "DataFusion plans the query as if the clause were not there",
-        example: "SELECT k FROM t FOR UPDATE",
+        example: "SELECT k FROM t TABLESAMPLE BERNOULLI (10)",
         without: Loss::Refusal,
     },
     Pass {
@@ -448,6 +448,20 @@ const PARTS: &[Pass<Hooks>] = &[
         reason: "DataFusion joins with all rows of the subquery",
         example: "SELECT (SELECT x FROM t WHERE t.k = u.k AND t.s IS NULL) AS x FROM u",
         without: Loss::Cost,
+    },
+    Pass {
+        name: "between symmetric",
+        run: Hooks {
+            expr: Some(|expr, _| {
+                symmetric::spell(expr);
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "two comparisons where the ends of BETWEEN may change places",
+        reason: "the parser does not read SYMMETRIC, and the mark in its place is no operator",
+        example: "SELECT k FROM t WHERE k BETWEEN SYMMETRIC 2 AND 1",
+        without: Loss::Failure,
     },
     Pass {
         name: "spell out comparisons of rows",

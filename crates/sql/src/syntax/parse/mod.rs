@@ -25,6 +25,7 @@ mod recursion;
 mod refuse;
 mod session;
 mod settings;
+mod symmetric;
 mod transaction;
 
 use std::ops::Range;
@@ -112,6 +113,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
     any_values::rewrite(&mut tokens);
+    symmetric::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),
