@@ -1,19 +1,13 @@
 //! A result that is kept: rows in their shards, and where they lie.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use anabranch_batch::{Batch, END};
+use anabranch_batch::Batch;
 use anabranch_engine::Error;
 use arrow::datatypes::SchemaRef;
 
 use crate::layout::Layout;
 use crate::placement::Placement;
-use crate::program::Shards;
-use crate::run::RunOutcome;
-use crate::safety::SafetyState;
-use crate::stored;
-use crate::stream::Streamed;
 
 /// The result of a program, in its shards.
 pub struct Dataset {
@@ -35,39 +29,20 @@ pub struct Dataset {
 pub(crate) enum DatasetRows {
     /// Events of each shard, in order of time.
     Memory(Vec<Vec<Batch>>),
-    /// A stream for each shard.
+    /// In a file for each shard.
     Files {
-        /// Where they are.
-        folder: PathBuf,
+        /// Reads a shard.
+        read: ReadShard,
         /// Events in all of them.
         events: usize,
     },
 }
 
-impl Dataset {
-    /// The result of a program that has run to its end.
-    pub(crate) fn of(name: &str, program: &Shards, result: RunOutcome) -> Result<Dataset, Error> {
-        let step = program.step()?;
-        let known = program.known()?;
-        if let SafetyState::Partial(_) | SafetyState::Wrong(_) = known.state {
-            program.check()?;
-        }
-        if result.frontiers.iter().any(|frontier| *frontier < END) {
-            return Err(Error::invalid(format!("the result \"{name}\" is not complete"))
-                .with_hint("End all sources with finish(), and keep what all calls of drain() returned."));
-        }
-        // (Hashes of keys are not part of rows; a movement computes those that it needs.)
-        let shards = result.shards.into_iter().map(|batches| batches.into_iter().map(Batch::without_key).collect());
-        Ok(Dataset {
-            name: name.to_owned(),
-            schema: result.schema,
-            key: step.key.clone(),
-            layout: step.layout,
-            placement: known.placement,
-            rows: DatasetRows::Memory(shards.collect()),
-        })
-    }
+/// Gives the rows of a shard, in order.
+pub(crate) type ReadShard =
+    Box<dyn Fn(usize, &mut dyn FnMut(Batch) -> Result<(), Error>) -> Result<(), Error> + Send + Sync>;
 
+impl Dataset {
     /// Events in all shards: starts and ends count by themselves where they came by themselves.
     pub fn events(&self) -> usize {
         match &self.rows {
@@ -88,20 +63,15 @@ impl Dataset {
 
     /// Gives the rows of each shard, in order.
     pub(crate) fn each(&self, give: &mut dyn FnMut(usize, Batch) -> Result<(), Error>) -> Result<(), Error> {
-        let folder = match &self.rows {
+        match &self.rows {
             DatasetRows::Memory(shards) => {
                 let mut rows = shards.iter().enumerate();
-                return rows.try_for_each(|(shard, rows)| rows.iter().try_for_each(|rows| give(shard, rows.clone())));
+                rows.try_for_each(|(shard, rows)| rows.iter().try_for_each(|rows| give(shard, rows.clone())))
             }
-            DatasetRows::Files { folder, .. } => folder,
-        };
-        for shard in 0..self.layout.shards() {
-            let mut stream = stored::open(folder, shard)?;
-            while let Streamed::Rows(batch) = stream.next()? {
-                give(shard, batch)?;
+            DatasetRows::Files { read, .. } => {
+                (0..self.layout.shards()).try_for_each(|shard| read(shard, &mut |rows| give(shard, rows)))
             }
         }
-        Ok(())
     }
 }
 

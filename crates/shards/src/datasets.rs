@@ -9,12 +9,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anabranch_batch::{Batch, END};
 use anabranch_engine::Error;
 use anabranch_engine::nearest::nearest;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, DatasetRows};
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
+use crate::safety::SafetyState;
 
 /// Datasets by name, shared by all programs that hold a clone of this.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ impl Datasets {
     /// The first error of building the program; `Invalid` when the name is taken, when a shard has
     /// not come to its end, and for results that are those of one shard in part only.
     pub fn keep(&self, name: &str, program: &Shards, result: RunOutcome) -> Result<(), Error> {
-        let dataset = Dataset::of(name, program, result)?;
+        let dataset = dataset_of(name, program, result)?;
         let mut by_name = self.lock();
         if by_name.contains_key(name) {
             return Err(Error::invalid(format!("there is a dataset \"{name}\" already"))
@@ -91,4 +93,27 @@ impl ShardRun {
         let result = self.finish()?;
         datasets.keep(name, program, result)
     }
+}
+
+/// The result of a program that has run to its end.
+pub(crate) fn dataset_of(name: &str, program: &Shards, result: RunOutcome) -> Result<Dataset, Error> {
+    let step = program.step()?;
+    let known = program.known()?;
+    if let SafetyState::Partial(_) | SafetyState::Wrong(_) = known.state {
+        program.check()?;
+    }
+    if result.frontiers.iter().any(|frontier| *frontier < END) {
+        return Err(Error::invalid(format!("the result \"{name}\" is not complete"))
+            .with_hint("End all sources with finish(), and keep what all calls of drain() returned."));
+    }
+    // (Hashes of keys are not part of rows; a movement computes those that it needs.)
+    let shards = result.shards.into_iter().map(|batches| batches.into_iter().map(Batch::without_key).collect());
+    Ok(Dataset {
+        name: name.to_owned(),
+        schema: result.schema,
+        key: step.key.clone(),
+        layout: step.layout,
+        placement: known.placement,
+        rows: DatasetRows::Memory(shards.collect()),
+    })
 }

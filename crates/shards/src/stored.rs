@@ -14,16 +14,17 @@ use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anabranch_batch::END;
+use anabranch_batch::{Batch, END};
 use anabranch_engine::Error;
 use serde_json::{Value, json};
 
 use crate::dataset::{Dataset, DatasetRows};
+use crate::datasets::dataset_of;
 use crate::layout::{Layout, To};
 use crate::placement::{Placement, Spread};
 use crate::program::Shards;
 use crate::run::ShardRun;
-use crate::stream::{BinaryReader, BinaryWriter};
+use crate::stream::{BinaryReader, BinaryWriter, Streamed};
 
 /// What the file says that tells a dataset.
 const MANIFEST: &str = "dataset.json";
@@ -48,7 +49,7 @@ impl ShardRun {
                 .with_hint("Datasets do not change: store this one in a new folder."));
         }
         let result = self.finish()?;
-        let dataset = Dataset::of(&name, program, result)?;
+        let dataset = dataset_of(&name, program, result)?;
         let DatasetRows::Memory(shards) = &dataset.rows else { return Err(Error::internal("a result is in memory")) };
         for (shard, batches) in shards.iter().enumerate() {
             let file = File::create_new(folder.join(file_name(shard))).map_err(failed)?;
@@ -78,7 +79,7 @@ impl Shards {
 }
 
 /// The stream of a shard.
-pub(crate) fn open(folder: &Path, shard: usize) -> Result<BinaryReader<BufReader<File>>, Error> {
+fn open(folder: &Path, shard: usize) -> Result<BinaryReader<BufReader<File>>, Error> {
     let path = folder.join(file_name(shard));
     let file = File::open(&path).map_err(|error| unavailable(&path, &error))?;
     BinaryReader::new(BufReader::new(file))
@@ -138,7 +139,15 @@ fn read(folder: &Path) -> Result<Dataset, Error> {
     for column in &key {
         schema.index_of(column).map_err(|_| damaged(&path, &format!("there is no column \"{column}\"")))?;
     }
-    let rows = DatasetRows::Files { folder: PathBuf::from(folder), events };
+    let place = PathBuf::from(folder);
+    let read = move |shard: usize, give: &mut dyn FnMut(Batch) -> Result<(), Error>| {
+        let mut stream = open(&place, shard)?;
+        while let Streamed::Rows(batch) = stream.next()? {
+            give(batch)?;
+        }
+        Ok(())
+    };
+    let rows = DatasetRows::Files { read: Box::new(read), events };
     Ok(Dataset { name: folder.display().to_string(), schema, key, layout, placement, rows })
 }
 
