@@ -142,7 +142,7 @@ fn read(folder: &Path) -> Result<Dataset, Error> {
     let place = PathBuf::from(folder);
     let read = move |shard: usize, give: &mut dyn FnMut(Batch) -> Result<(), Error>| {
         let mut stream = open(&place, shard)?;
-        while let Streamed::Rows(batch) = stream.next()? {
+        while let Streamed::Rows(batch) = stream.read()? {
             give(batch)?;
         }
         Ok(())

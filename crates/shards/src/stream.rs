@@ -136,7 +136,7 @@ impl<R: BufRead> BinaryReader<R> {
     ///
     /// # Errors
     /// `Data` when bytes are damaged or the stream is cut; `Unavailable`: that of the reader.
-    pub fn next(&mut self) -> Result<Streamed, Error> {
+    pub fn read(&mut self) -> Result<Streamed, Error> {
         let (tag, bytes) = self.frame()?;
         match tag {
             ROWS => {
@@ -235,7 +235,7 @@ impl ShardRun {
         let mut stream = BinaryReader::new(reader)?;
         self.check_columns(source, shard, stream.schema())?;
         loop {
-            match stream.next()? {
+            match stream.read()? {
                 Streamed::Rows(batch) => self.push(source, shard, batch)?,
                 Streamed::Frontier(time) => {
                     self.advance(source, shard, time)?;
