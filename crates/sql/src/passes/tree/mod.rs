@@ -19,6 +19,7 @@ mod distinct_from;
 mod distinct_on;
 mod expression_names;
 mod fetch;
+mod grouped_casts;
 mod hooks;
 mod json_lists;
 mod lateral;

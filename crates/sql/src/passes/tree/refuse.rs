@@ -39,6 +39,10 @@ pub(super) fn select(select: &ast::Select) -> Result<()> {
                 .with_hint(hint));
         }
     }
+    if groups_by_window(select)? {
+        let hint = "Compute it in a derived table, and group outside: SELECT n FROM (SELECT rank() OVER (..) AS n FROM t) AS r GROUP BY n.";
+        return Err(SqlError::new(ErrorKind::Invalid, "window functions are not allowed in GROUP BY").with_hint(hint));
+    }
     if select.top.is_some() {
         return Err(SqlError::unsupported("SELECT TOP", "Write LIMIT at the end of the query."));
     }
@@ -46,6 +50,27 @@ pub(super) fn select(select: &ast::Select) -> Result<()> {
         return Err(SqlError::unsupported("SORT BY, CLUSTER BY and DISTRIBUTE BY", "Write ORDER BY."));
     }
     Ok(())
+}
+
+/// Whether a group is a window function, or the item of that number is one.
+fn groups_by_window(select: &ast::Select) -> Result<bool> {
+    let ast::GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(false) };
+    for group in groups {
+        let item = match group {
+            Expr::Value(number) => {
+                number.to_string().parse().ok().and_then(|n: usize| select.projection.get(n.checked_sub(1)?))
+            }
+            _ => None,
+        };
+        let is_window = match item {
+            Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => has_window(expr)?,
+            _ => has_window(group)?,
+        };
+        if is_window {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a window function stands in an expression, subqueries left out.

@@ -5,9 +5,9 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, json_lists, lateral,
-    literal, membership, merged, named_windows, order_names, output_names, recursion, refuse, rows, series, session,
-    set_operations, similar, subquery, symmetric, system, type_kinds, vectors, window_table,
+    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts,
+    json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, recursion, refuse,
+    rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds, vectors, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -448,6 +448,14 @@ const PARTS: &[Pass<Hooks>] = &[
         reason: "DataFusion joins with all rows of the subquery",
         example: "SELECT (SELECT x FROM t WHERE t.k = u.k AND t.s IS NULL) AS x FROM u",
         without: Loss::Cost,
+    },
+    Pass {
+        name: "casts beside what they cast in GROUP BY",
+        run: Hooks { select: Some(|select, _| grouped_casts::spell(select)), ..NONE },
+        gives: "groups whose names differ",
+        reason: "DataFusion calls a cast like its value, and wants names of groups to be distinct",
+        example: "SELECT x, x::text, count(*) FROM t GROUP BY x, x::text",
+        without: Loss::Failure,
     },
     Pass {
         name: "between symmetric",
