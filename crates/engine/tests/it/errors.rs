@@ -46,7 +46,7 @@ fn wrong_statements_change_nothing() {
             assert!(error.message.contains(problem), "{error}");
             assert_eq!(error.detail.as_deref(), Some("This is the value for column \"a\"."));
         }
-        let error = fail(session, "SELECT a FROM t FOR UPDATE");
+        let error = fail(session, "SELECT a FROM t TABLESAMPLE BERNOULLI (10)");
         assert!(error.message.contains("not supported"), "{error}");
         assert!(fail(session, "CREATE MATERIALIZED VIEW m AS SELECT c FROM t").message.contains('c'));
         assert!(fail(session, "CREATE INDEX i ON t (b)").message.contains("column \"b\""));
