@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Law: a program over a stored dataset means what it would mean over the program whose result was
-//! stored. A folder without `dataset.json` is no dataset: whoever wrote it did not come to the end.
-//! Rows are read when a program runs, and no sooner. Source: Quill, 3.4 (`ToStorage`).
+//! stored. A folder without `dataset.json` is no dataset: the run that wrote it did not come to its
+//! end. Rows are read when a program runs, and no sooner. Source: Quill, 3.4 (`ToStorage`).
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};

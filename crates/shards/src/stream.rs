@@ -256,7 +256,7 @@ fn not_read(frame: usize, error: &std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => {
             Error::data(format!("a shard's stream ends within frame {frame}, before its rows were complete"))
-                .with_hint("Whoever wrote it did not come to the end: write it again.")
+                .with_hint("The run that wrote it did not come to its end: write the stream again.")
         }
         _ => Error::unavailable(format!("a shard's stream could not be read: {error}")),
     }

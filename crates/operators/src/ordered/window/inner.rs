@@ -61,10 +61,11 @@ impl Inner {
     }
 
     /// Takes in changes of a partition, which are `rows` of the batch, if it has leaves.
-    pub(super) fn take_in(&mut self, spec: &WindowSpec, batch: &Batch, mut rows: Vec<u32>) -> Option<Taken> {
+    pub(super) fn take_in(&mut self, spec: &WindowSpec, batch: &Batch, rows: &[u32]) -> Option<Taken> {
         let hash = batch.key()?.hashes[rows[0] as usize];
         let mut partition = self.partitions.take(hash, batch.columns(), rows[0])?;
         let time = |row: &u32| batch.times().get(*row as usize);
+        let mut rows = rows.to_vec();
         rows.sort_by_key(time);
         let mut taken = Taken { outcomes: vec![], left_from: None };
         for rows in rows.chunk_by(|a, b| time(a) == time(b)) {

@@ -69,7 +69,7 @@ impl WindowTactic {
         let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); touched.keys.len()];
         (0u32..).zip(&touched.of_row).for_each(|(row, group)| rows_of[*group as usize].push(row));
         for (rows, times) in rows_of.into_iter().zip(times) {
-            if let Some(taken) = self.inner.take_in(&self.spec, batch, rows.clone()) {
+            if let Some(taken) = self.inner.take_in(&self.spec, batch, &rows) {
                 taken.outcomes.into_iter().for_each(|(time, outcome)| put_out_changes(outcome, time, out));
                 match taken.left_from {
                     None => times.clear(),

@@ -1,6 +1,6 @@
 //! `x BETWEEN SYMMETRIC a AND b`: between them, whichever is the greater.
 //!
-//! The parser does not read the word. In its place stands an operator that no one writes, before
+//! The parser does not read the word. In its place stands an operator that no query has, before
 //! the first operand of `a` (`syntax/parse/symmetric.rs`).
 
 use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
