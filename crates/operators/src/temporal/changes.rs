@@ -65,6 +65,11 @@ impl Timed for OfChanges {
     }
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
+        // (Contents from the beginning of time begin at the least time that an event can have, with
+        // the changes of that time.)
+        if upto <= FIRST {
+            return;
+        }
         let Some(ready) = self.waiting.take_before(upto) else { return };
         let ready = ready.in_time_order();
         // (A row is held while it is looked at, then once for each of its events.)
@@ -73,12 +78,10 @@ impl Timed for OfChanges {
         let mut emit = EventOutput::default();
         let mut changes: BTreeMap<u32, Diff> = BTreeMap::new();
         for (row, &id) in ids.iter().enumerate() {
-            let time = ready.times().get(row);
+            let time = ready.times().get(row).max(FIRST);
             *changes.entry(id).or_default() += ready.diffs().get(row);
-            if row + 1 == ids.len() || ready.times().get(row + 1) != time {
-                // (Contents from the beginning of time begin at the least time that an event can
-                // have.)
-                self.settle(time.max(FIRST), &changes, &mut emit, &mut released);
+            if row + 1 == ids.len() || ready.times().get(row + 1).max(FIRST) != time {
+                self.settle(time, &changes, &mut emit, &mut released);
                 changes.clear();
             }
         }
@@ -100,6 +103,7 @@ impl Timed for OfChanges {
 mod tests {
     use super::*;
     use crate::temporal::testing::*;
+    use anabranch_batch::{Diffs, Times, Until};
 
     #[test]
     fn rows_begin_when_they_come_and_end_when_they_go() {
@@ -115,6 +119,22 @@ mod tests {
     #[test]
     fn what_comes_and_goes_at_one_time_goes_on() {
         check(|| OfChanges::new(&types()), &[(1, 2, 1), (2, 3, 1), (3, 4, 2)], &[(1, 3, 1), (3, 4, 2)]);
+    }
+
+    #[test]
+    fn the_beginning_of_time_is_the_first_time_of_an_event() {
+        let mut tactic = OfChanges::new(&types());
+        let change = |time, diff| {
+            let batch = events(&[(1, END, 1)]).with_until(Until::Forever);
+            batch.with_times(Times::Constant(time)).with_diffs(Diffs::Constant(diff))
+        };
+        let mut out = Output::default();
+        tactic.push(0, change(Time::MIN, 1));
+        tactic.advance(FIRST, &mut out);
+        tactic.push(0, change(FIRST, -1));
+        tactic.advance(0, &mut out);
+        assert!(out.is_empty());
+        assert_eq!(tactic.rows.len(), 0);
     }
 
     #[test]
