@@ -83,12 +83,46 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Serve clients of PostgreSQL's protocol, and HTTP
     Serve(Serve),
+    /// Run a sharded program, as EXPLAIN (FORMAT python) writes it, over a database
+    Plan(PlanFile),
     /// Run a Datalog program (in Souffle's syntax) over files of facts
     Datalog(Datalog),
     /// Run the Linear Road benchmark, and watch tolls, accidents and response times
     LinearRoad(LinearRoad),
     /// Make the entry of a user: asks for a password, or reads it from a pipe
     Password(Password),
+}
+
+/// Which sharded program is run, and over which database.
+#[derive(Args, Debug)]
+pub(crate) struct PlanFile {
+    /// File of the program; - is standard input
+    #[arg(value_name = "FILE")]
+    pub program: PathBuf,
+    /// Folder of the database; without one it is in memory, and made by -f and -c
+    #[arg(value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// Run the statements of this file before; may be repeated
+    #[arg(short = 'f', long = "file", value_name = "FILE", action = ArgAction::Append)]
+    pub files: Vec<PathBuf>,
+    /// Run this SQL before, behind the files; may be repeated
+    #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
+    pub commands: Vec<String>,
+    /// Shards, each a thread [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub shards: Option<u16>,
+    /// Show where rows lie after each step, and run nothing
+    #[arg(long)]
+    pub explain: bool,
+    /// Run a program whose result may depend on the number of shards
+    #[arg(long)]
+    pub unchecked: bool,
+    /// Tell the rows that each step has hashed and moved
+    #[arg(long)]
+    pub moved: bool,
+    /// How the answer is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
 }
 
 /// Which program is run, and over which facts.

@@ -12,7 +12,7 @@
 //!
 //! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one
 //! statement, from text to printed answer), [`live`], [`output`], [`target`], [`progress`],
-//! [`copy`], [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`],
+//! [`copy`], [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`plan`],
 //! [`linear_road`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -27,6 +27,7 @@ mod linear_road;
 mod live;
 mod output;
 mod place;
+mod plan;
 mod progress;
 mod remote;
 mod reply;
@@ -76,6 +77,7 @@ fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Err
         Some(Command::Check(check)) => return folder::check(&check.folder),
         Some(Command::Dump(dump)) => return folder::dump(dump),
         Some(Command::Serve(serve)) => return serve::run(serve, arguments.workers_given()),
+        Some(Command::Plan(program)) => return plan::run(program, arguments.workers()),
         Some(Command::Datalog(program)) => return datalog::run(program, arguments.workers()),
         Some(Command::LinearRoad(road)) => return linear_road::run(road, arguments.workers()),
         Some(Command::Password(password)) => return serve::make_password(password),

@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
         checked(self.target.stream(|out| match format {
             Format::Json | Format::Jsonl => writeln!(out, "{{\"progress\":{time}}}"),
             Format::Table => writeln!(out, "(complete before {time})"),
-            Format::Csv | Format::Markdown => Ok(()),
+            Format::Csv | Format::Markdown | Format::Plain => Ok(()),
         }))
     }
 }

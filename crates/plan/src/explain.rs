@@ -6,11 +6,12 @@
 
 use std::fmt::Write as _;
 
-use anabranch_batch::numeric;
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::{DFSchema, ScalarValue};
-use datafusion_expr::{BinaryExpr, Expr, Operator};
+use datafusion_expr::{Expr, Operator};
 
+pub(crate) use crate::expressions::list;
+use crate::expressions::{BoundText, level_of, precedence, quoted};
+pub use crate::expressions::{expression, literal};
 use crate::ir::{JoinKind, Node, Plan, Recursive, SetOperation};
 use crate::{explain_rows, explain_temporal};
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
@@ -125,10 +126,6 @@ pub(crate) fn names(schema: &DFSchema) -> String {
     list(schema.fields().iter().map(|field| field.name().clone()))
 }
 
-pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(", ")
-}
-
 fn constant(rows: &[Vec<ScalarValue>]) -> String {
     let shown = list(rows.iter().take(ROWS_SHOWN_MAX).map(|row| format!("({})", list(row.iter().map(literal)))));
     match rows.len() {
@@ -142,7 +139,7 @@ fn stage(plan: &Plan, input: &Plan, filter: &[Expr], project: &[Expr]) -> String
     let mut out = String::from("Stage");
     if !filter.is_empty() {
         let level = if filter.len() > 1 { precedence(Operator::And) } else { 0 };
-        let parts: Vec<String> = filter.iter().map(|e| operand(e, level)).collect();
+        let parts: Vec<String> = filter.iter().map(|e| bound(e).within(level)).collect();
         let _ = write!(out, " where {}", parts.join(" and "));
     }
     let columns = project.iter().zip(plan.schema.fields()).map(|(expr, field)| {
@@ -270,235 +267,7 @@ pub fn order(input: &DFSchema, keys: &[SortKey]) -> String {
     }))
 }
 
-/// An expression as SQL, with only the parentheses it needs.
-pub fn expression(expr: &Expr) -> String {
-    match expr {
-        Expr::Column(column) => match &column.relation {
-            Some(side) => format!("{side}.{}", column.name),
-            None => column.name.clone(),
-        },
-        Expr::Literal(value, _) => literal(value),
-        Expr::Alias(alias) => expression(&alias.expr),
-        Expr::BinaryExpr(binary) => binary_expr(binary),
-        Expr::Not(inner) => format!("not {}", operand(inner, NOT)),
-        Expr::Negative(inner) => format!("-{}", operand(inner, TIGHT)),
-        Expr::IsNull(inner) => format!("{} is null", operand(inner, IS)),
-        Expr::IsNotNull(inner) => format!("{} is not null", operand(inner, IS)),
-        Expr::IsTrue(inner) => format!("{} is true", operand(inner, IS)),
-        Expr::IsFalse(inner) => format!("{} is false", operand(inner, IS)),
-        Expr::IsUnknown(inner) => format!("{} is unknown", operand(inner, IS)),
-        Expr::IsNotTrue(inner) => format!("{} is not true", operand(inner, IS)),
-        Expr::IsNotFalse(inner) => format!("{} is not false", operand(inner, IS)),
-        Expr::IsNotUnknown(inner) => format!("{} is not unknown", operand(inner, IS)),
-        Expr::Like(like) | Expr::SimilarTo(like) => {
-            let not = if like.negated { "not " } else { "" };
-            let word = match (expr, like.case_insensitive) {
-                (Expr::SimilarTo(_), _) => "similar to",
-                (_, true) => "ilike",
-                _ => "like",
-            };
-            format!("{} {not}{word} {}", operand(&like.expr, IS), operand(&like.pattern, IS))
-        }
-        Expr::Between(between) => {
-            let not = if between.negated { "not " } else { "" };
-            format!(
-                "{} {not}between {} and {}",
-                operand(&between.expr, IS),
-                operand(&between.low, IS),
-                operand(&between.high, IS)
-            )
-        }
-        Expr::InList(in_list) => {
-            let not = if in_list.negated { "not " } else { "" };
-            format!("{} {not}in ({})", operand(&in_list.expr, IS), list(in_list.list.iter().map(expression)))
-        }
-        Expr::Case(case) => {
-            let mut out = String::from("case");
-            if let Some(base) = &case.expr {
-                let _ = write!(out, " {}", expression(base));
-            }
-            for (when, then) in &case.when_then_expr {
-                let _ = write!(out, " when {} then {}", expression(when), expression(then));
-            }
-            if let Some(other) = &case.else_expr {
-                let _ = write!(out, " else {}", expression(other));
-            }
-            out + " end"
-        }
-        Expr::Cast(cast) => format!("{}::{}", operand(&cast.expr, TIGHT), type_name(cast.field.data_type())),
-        Expr::TryCast(cast) => {
-            format!("try_cast({} as {})", expression(&cast.expr), type_name(cast.field.data_type()))
-        }
-        Expr::ScalarFunction(call) if let Some(op) = float_operator(call.name()).filter(|_| call.args.len() == 2) => {
-            let level = precedence(op);
-            format!("{} {op} {}", operand(&call.args[0], level), operand(&call.args[1], level + 1))
-        }
-        Expr::ScalarFunction(call) => format!("{}({})", call.name(), list(call.args.iter().map(expression))),
-        other => other.to_string(),
-    }
-}
-
-/// The operator that a function of floats is, which minds zero and the end of the type.
-fn float_operator(name: &str) -> Option<Operator> {
-    Some(match name {
-        "float_add" => Operator::Plus,
-        "float_subtract" => Operator::Minus,
-        "float_multiply" => Operator::Multiply,
-        "float_divide" => Operator::Divide,
-        _ => return None,
-    })
-}
-
-const NOT: u8 = 15;
-const IS: u8 = 25;
-const TIGHT: u8 = 100;
-
-/// How tightly an operator binds, as in PostgreSQL.
-fn precedence(operator: Operator) -> u8 {
-    match operator {
-        Operator::Or => 5,
-        Operator::And => 10,
-        Operator::Eq
-        | Operator::NotEq
-        | Operator::Lt
-        | Operator::LtEq
-        | Operator::Gt
-        | Operator::GtEq
-        | Operator::IsDistinctFrom
-        | Operator::IsNotDistinctFrom => 20,
-        Operator::Plus | Operator::Minus => 40,
-        Operator::Multiply | Operator::Divide | Operator::Modulo => 45,
-        _ => 30,
-    }
-}
-
-fn binary_expr(binary: &BinaryExpr) -> String {
-    let level = precedence(binary.op);
-    let word = match binary.op {
-        Operator::And => "and".to_string(),
-        Operator::Or => "or".to_string(),
-        Operator::NotEq => "<>".to_string(),
-        Operator::IsDistinctFrom => "is distinct from".to_string(),
-        Operator::IsNotDistinctFrom => "is not distinct from".to_string(),
-        other => other.to_string().to_lowercase(),
-    };
-    // Operators of one level associate to the left.
-    format!("{} {word} {}", operand(&binary.left, level), operand(&binary.right, level + 1))
-}
-
-/// An operand, in parentheses if it binds less tightly than `level`.
-fn operand(expr: &Expr, level: u8) -> String {
-    let own = match expr {
-        Expr::BinaryExpr(binary) => precedence(binary.op),
-        Expr::ScalarFunction(call) if let Some(op) = float_operator(call.name()) => precedence(op),
-        Expr::Not(_) => NOT,
-        Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::Like(_)
-        | Expr::SimilarTo(_)
-        | Expr::Between(_)
-        | Expr::InList(_) => IS,
-        Expr::IsTrue(_)
-        | Expr::IsFalse(_)
-        | Expr::IsUnknown(_)
-        | Expr::IsNotTrue(_)
-        | Expr::IsNotFalse(_)
-        | Expr::IsNotUnknown(_) => IS,
-        _ => TIGHT + 1,
-    };
-    let text = expression(expr);
-    if own < level { format!("({text})") } else { text }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A literal as SQL writes it.
-pub fn literal(value: &ScalarValue) -> String {
-    if value.is_null() {
-        return "null".into();
-    }
-    match value {
-        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
-            quoted(text)
-        }
-        ScalarValue::Boolean(Some(value)) => value.to_string(),
-        ScalarValue::Decimal128(Some(value), _, scale) => decimal(*value, *scale),
-        ScalarValue::LargeBinary(Some(bytes)) => {
-            numeric::decode(bytes).map_or_else(|| shown(value), |number| number.to_string())
-        }
-        ScalarValue::Date32(_) => format!("date '{value}'"),
-        ScalarValue::TimestampMicrosecond(_, None) => format!("timestamp '{}'", shown(value)),
-        ScalarValue::TimestampMicrosecond(_, Some(_)) => format!("timestamptz '{}'", shown(value)),
-        ScalarValue::IntervalMonthDayNano(_) | ScalarValue::IntervalDayTime(_) | ScalarValue::IntervalYearMonth(_) => {
-            format!("interval '{}'", shown(value))
-        }
-        other => shown(other),
-    }
-}
-
-fn shown(value: &ScalarValue) -> String {
-    let printed = value.to_array().ok().and_then(|array| arrow::util::display::array_value_to_string(&array, 0).ok());
-    printed.unwrap_or_else(|| value.to_string())
-}
-
-fn decimal(value: i128, scale: i8) -> String {
-    let Ok(places) = usize::try_from(scale) else {
-        return value.to_string();
-    };
-    if places == 0 {
-        return value.to_string();
-    }
-    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - places);
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{whole}.{fraction}")
-}
-
-/// The SQL name of a type.
-fn type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => "text".into(),
-        DataType::Int16 => "smallint".into(),
-        DataType::Int32 => "integer".into(),
-        DataType::Int64 => "bigint".into(),
-        DataType::Float32 => "real".into(),
-        DataType::Float64 => "double".into(),
-        DataType::Boolean => "boolean".into(),
-        DataType::Date32 => "date".into(),
-        DataType::BinaryView | DataType::Binary => "bytea".into(),
-        DataType::LargeBinary => "numeric".into(),
-        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
-        DataType::Time64(TimeUnit::Microsecond) => "time".into(),
-        DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp".into(),
-        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => "timestamptz".into(),
-        DataType::Interval(IntervalUnit::MonthDayNano) => "interval".into(),
-        other => other.to_string().to_lowercase(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use datafusion_expr::{col, lit};
-
-    use super::*;
-
-    #[test]
-    fn parentheses_stand_where_precedence_asks_for_them() {
-        let sum = (col("a") + col("b")) * col("c");
-        assert_eq!(expression(&sum), "(a + b) * c");
-        let difference = col("a") - (col("b") - col("c"));
-        assert_eq!(expression(&difference), "a - (b - c)");
-        let logic = col("a").or(col("b")).and(col("c").eq(lit(1i64)));
-        assert_eq!(expression(&logic), "(a or b) and c = 1");
-    }
-
-    #[test]
-    fn literals_are_sql() {
-        assert_eq!(literal(&ScalarValue::Decimal128(Some(-5), 3, 2)), "-0.05");
-        assert_eq!(literal(&ScalarValue::Utf8View(Some("it's".into()))), "'it''s'");
-        assert_eq!(literal(&ScalarValue::Int64(None)), "null");
-        assert_eq!(literal(&ScalarValue::Date32(Some(0))), "date '1970-01-01'");
-    }
+/// An expression for people, and how tightly it binds.
+fn bound(expr: &Expr) -> BoundText {
+    BoundText { text: expression(expr), level: level_of(expr) }
 }

@@ -32,11 +32,12 @@
 //! every number of shards. Source: Quill (Chandramouli et al., VLDB 2016).
 //!
 //! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies
-//! where), [`linear`] (what a query does to placement), [`safety`] (what follows for a program),
+//! where), [`linear`] and [`relational`] (what a query does to placement), [`safety`] (what follows
+//! for a program),
 //! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps,
 //! `group`, the shards of a process, and `worker`, a shard at work), [`processes`] (several of
 //! them), [`datasets`] (results that are kept; `stored`, in folders), [`stream`] (a shard as
-//! bytes), [`split`] (branches).
+//! bytes), [`split`] (branches), [`planned`] (programs as data).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -51,8 +52,10 @@ mod message;
 mod moved;
 mod packed;
 pub mod placement;
+pub mod planned;
 pub mod processes;
 pub mod program;
+pub mod relational;
 pub mod route;
 pub mod run;
 pub mod safety;

@@ -11,6 +11,7 @@ use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan};
 use datafusion_expr::Expr;
 
 use crate::program::INPUTS;
+use crate::relational::FirstRows;
 
 /// How the rows of a plan lie in shards, if what each shard holds is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,24 +73,45 @@ fn is_of_the_left(verb: &Verb) -> bool {
     matches!(verb, Verb::Clip { .. } | Verb::Asof { .. } | Verb::WhereNotExists { .. })
 }
 
-/// How partial results of one column are put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Combine {
-    /// They are added.
-    Sum,
-    /// The least counts.
-    Min,
-    /// The greatest counts.
-    Max,
-}
-
-/// Aggregates of each shard's rows, which others put together.
+/// What others put together of each shard's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// Columns of the groups.
+    /// Columns of the groups, or of rows.
     pub keys: Vec<String>,
-    /// Columns of results, and what becomes of them.
-    pub results: Vec<(String, Combine)>,
+    /// Columns of results, and the aggregate that puts them together.
+    pub results: Vec<(String, AggregateFunction)>,
+    /// Of no aggregate, but of DISTINCT, or of the first rows: the same once more over all.
+    pub again: Option<Option<FirstRows>>,
+}
+
+impl Partial {
+    /// Rows of which the same is asked once more.
+    pub fn again(plan: &Plan, first: Option<FirstRows>) -> Partial {
+        let keys = plan.schema.fields().iter().map(|field| field.name().clone()).collect();
+        Partial { keys, results: vec![], again: Some(first) }
+    }
+
+    /// The same of columns `(from, to)`; `None` if a group's column, or one of an order, is left
+    /// out.
+    pub fn renamed(self, names: &[(String, String)]) -> Option<Partial> {
+        let name = |from: &String| names.iter().find(|(old, _)| old == from).map(|(_, new)| new.clone());
+        let order = |first: FirstRows| {
+            let order = first.order.iter().map(|(column, down, nulls)| Some((name(column)?, *down, *nulls)));
+            Some(FirstRows { order: order.collect::<Option<_>>()?, ..first })
+        };
+        self.keys.iter().map(name).collect::<Option<Vec<String>>>()?;
+        // (A column may come out twice.)
+        let keys = names.iter().filter(|(from, _)| self.keys.contains(from)).map(|(_, to)| to.clone()).collect();
+        let result = |(from, to): &(String, String)| {
+            let (_, by) = self.results.iter().find(|(column, _)| column == from)?;
+            Some((to.clone(), by.clone()))
+        };
+        let again = match self.again {
+            Some(Some(first)) => Some(Some(order(first)?)),
+            other => other,
+        };
+        Some(Partial { keys, results: names.iter().filter_map(result).collect(), again })
+    }
 }
 
 /// What must be put together after an aggregate of split rows, if that can be done.
@@ -98,7 +120,7 @@ pub fn partial(plan: &Plan) -> Option<Partial> {
     over(below, [Lies::Split; 2]).ok()?;
     let name = |at: usize| plan.schema.field(at).name().clone();
     let results = calls.iter().enumerate().map(|(at, call)| Some((name(keys.len() + at), combined(call)?)));
-    Some(Partial { keys: (0..keys.len()).map(name).collect(), results: results.collect::<Option<_>>()? })
+    Some(Partial { keys: (0..keys.len()).map(name).collect(), results: results.collect::<Option<_>>()?, again: None })
 }
 
 /// What is left to put together after a query over partial results: the outer value is `None` if
@@ -123,18 +145,14 @@ pub fn combining(plan: &Plan, partial: &Partial) -> Option<Option<Partial>> {
     for (at, call) in calls.iter().enumerate() {
         let argument = column(call.argument?)?;
         let (_, combine) = partial.results.iter().find(|(name, _)| name == argument)?;
-        let fits = match combine {
-            Combine::Sum => call.function == AggregateFunction::Sum,
-            Combine::Min => call.function == AggregateFunction::Min,
-            Combine::Max => call.function == AggregateFunction::Max,
-        };
-        if !fits || call.filter.is_some() || (call.distinct && *combine == Combine::Sum) {
+        let fits = call.function == *combine;
+        if !fits || call.filter.is_some() || (call.distinct && *combine == AggregateFunction::Sum) {
             return None;
         }
-        results.push((plan.schema.field(keys.len() + at).name().clone(), *combine));
+        results.push((plan.schema.field(keys.len() + at).name().clone(), combine.clone()));
     }
     let keys = (0..keys.len()).map(|at| plan.schema.field(at).name().clone()).collect();
-    are_keys.then_some(Some(Partial { keys, results }))
+    are_keys.then_some(Some(Partial { keys, results, again: None }))
 }
 
 fn aggregate(plan: &Plan) -> Option<(&[AggregateCall], &[usize], &Arc<Plan>)> {
@@ -144,12 +162,13 @@ fn aggregate(plan: &Plan) -> Option<(&[AggregateCall], &[usize], &Arc<Plan>)> {
     }
 }
 
-/// How results of shards are put together.
-fn combined(call: &AggregateCall) -> Option<Combine> {
+/// The aggregate that puts the results of shards together.
+pub(crate) fn combined(call: &AggregateCall) -> Option<AggregateFunction> {
+    use AggregateFunction::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, Max, Min, Sum};
     match call.function {
-        AggregateFunction::Min => Some(Combine::Min),
-        AggregateFunction::Max => Some(Combine::Max),
-        AggregateFunction::Count | AggregateFunction::Sum if !call.distinct => Some(Combine::Sum),
+        Min | Max | BoolAnd | BoolOr | BitAnd | BitOr => Some(call.function.clone()),
+        Count | Sum if !call.distinct => Some(Sum),
+        BitXor if !call.distinct => Some(BitXor),
         _ => None,
     }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use anabranch_engine::Error;
 use anabranch_engine::frame::{Events, Frame, UserOperator, col};
+use anabranch_plan::program::TABLES;
+use anabranch_sql::output::shown_schema;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
@@ -201,6 +203,44 @@ impl Shards {
         })
     }
 
+    /// The answer of a query of SQL over the rows in force of each shard by itself, which are the
+    /// table `shard`. The query names its groups itself: the key is none of them by itself, and
+    /// the result has none. Rows that lie in the first shard are asked there only.
+    ///
+    /// ```
+    /// use anabranch_shards::{Layout, Move, Shards};
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    ///
+    /// let schema = Schema::new(vec![Field::new("ad", DataType::Int64, true)]);
+    /// let counts = Shards::source("views", schema, Layout::flat(2))
+    ///     .sql("SELECT ad, count(*) AS n FROM shard GROUP BY ad")
+    ///     .rekey(["ad"])
+    ///     .redistribute(Move::FLAT)
+    ///     .sql("SELECT ad, sum(n) AS n FROM shard GROUP BY ad");
+    /// counts.check()?;
+    /// # Ok::<(), anabranch_engine::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sql(&self, query: &str) -> Shards {
+        self.then(|input| {
+            let rows = given(INPUTS[0], input);
+            asked(Frame::sql_over(&[(TABLES[0], &rows)], query), vec![Arc::clone(input)])
+        })
+    }
+
+    /// As [`sql`](Shards::sql), over each pair of shards of equal number; the rows of the second
+    /// are the table `other`.
+    #[must_use]
+    pub fn sql_with(&self, other: &Shards, query: &str) -> Shards {
+        self.then(|left| {
+            let right = other.step()?;
+            check_layouts(left, right)?;
+            let (first, second) = (given(INPUTS[0], left), given(INPUTS[1], right));
+            let frame = Frame::sql_over(&[(TABLES[0], &first), (TABLES[1], &second)], query);
+            asked(frame, vec![Arc::clone(left), Arc::clone(right)])
+        })
+    }
+
     /// What a user's operator gives for the rows of each shard. Rows of one key meet in one
     /// instance, which sees other keys too; the key's columns must be among those that come out.
     /// The operator is taken to treat each key by itself: then the program is safe where rows of a
@@ -309,16 +349,22 @@ impl fmt::Debug for Shards {
 
 /// The rows of a step as the input of a query.
 fn given(name: &str, step: &ProgramStep) -> Frame {
-    Events::input(name, step.schema.clone()).frame()
+    Events::input(name, shown_schema(&step.schema)).frame()
+}
+
+/// Both sides of a query of two inputs lie in the same shards.
+fn check_layouts(left: &ProgramStep, right: &ProgramStep) -> Result<(), Error> {
+    if left.layout == right.layout {
+        return Ok(());
+    }
+    let (ours, theirs) = (left.layout.shards(), right.layout.shards());
+    Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
+        .with_hint("Both sides need the same shards, in the same processes."))
 }
 
 /// Both sides of a query of two inputs lie in the same shards, and have one key.
 fn check_alike(left: &ProgramStep, right: &ProgramStep) -> Result<(), Error> {
-    if left.layout != right.layout {
-        let (ours, theirs) = (left.layout.shards(), right.layout.shards());
-        return Err(Error::invalid(format!("a query of {ours} shards and of {theirs} shards"))
-            .with_hint("Both sides need the same shards, in the same processes."));
-    }
+    check_layouts(left, right)?;
     if left.key != right.key {
         let (ours, theirs) = (left.key.join(", "), right.key.join(", "));
         return Err(Error::invalid(format!("a query of rows keyed by ({ours}) and of rows keyed by ({theirs})"))
@@ -334,6 +380,12 @@ fn queried(frame: Frame, inputs: Vec<Arc<ProgramStep>>) -> Result<ProgramStep, E
         schema.index_of(column).map_err(|_| no_column(column, &schema))?;
     }
     Ok(ProgramStep { verb: Verb::Query { frame: Box::new(frame) }, inputs, schema, key, layout })
+}
+
+/// A query of SQL, whose result has no key.
+fn asked(frame: Frame, inputs: Vec<Arc<ProgramStep>>) -> Result<ProgramStep, Error> {
+    let (schema, layout) = (frame.schema()?, inputs[0].layout);
+    Ok(ProgramStep { verb: Verb::Query { frame: Box::new(frame) }, inputs, schema, key: vec![], layout })
 }
 
 fn moved(input: &Arc<ProgramStep>, kind: ActionKind, reach: Move) -> Result<ProgramStep, Error> {

@@ -15,6 +15,7 @@ use crate::layout::{ShardScope, To};
 use crate::linear::{self, Lies, Partial};
 use crate::placement::{Placement, Spread};
 use crate::program::{ActionKind, BRANCH, ProgramStep, Shards, Verb};
+use crate::relational::{self, relational};
 
 /// What is known of a step's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub enum SafetyState {
 }
 
 /// Knowledge by step, so that a step of several users is looked at once.
-type Table = BTreeMap<*const ProgramStep, KnownPlacement>;
+pub(crate) type KnownSteps = BTreeMap<*const ProgramStep, KnownPlacement>;
 
 impl Shards {
     /// Whether the program yields the same contents for every number of shards.
@@ -51,7 +52,7 @@ impl Shards {
         match state {
             SafetyState::Wrong(reason) => refused(
                 format!("the program depends on the number of shards: {reason}"),
-                "Move rows that belong together into one shard before, or run the program unchecked.",
+                "Move rows that belong together into one shard before, or run the program unchecked (anabranch plan --unchecked).",
             ),
             SafetyState::Partial(partial) => refused(
                 format!("the program ends with partial results of each shard: {}", columns(&partial)),
@@ -70,8 +71,8 @@ impl Shards {
     /// # Errors
     /// The first error of building the program.
     pub fn known(&self) -> Result<KnownPlacement, Error> {
-        let mut table = Table::new();
-        known(self.step()?, &mut table)
+        let mut table = KnownSteps::new();
+        known_step(self.step()?, &mut table)
     }
 
     /// The program as a tree, each step with its key, where its rows lie, and whether they are
@@ -81,7 +82,7 @@ impl Shards {
     /// The first error of building the program.
     pub fn explain(&self) -> Result<String, Error> {
         let mut text = String::new();
-        explain(self.step()?, 0, &mut Table::new(), &mut BTreeSet::new(), &mut text)?;
+        explain(self.step()?, 0, &mut KnownSteps::new(), &mut BTreeSet::new(), &mut text)?;
         Ok(text)
     }
 }
@@ -89,12 +90,12 @@ impl Shards {
 fn explain(
     step: &Arc<ProgramStep>,
     depth: usize,
-    table: &mut Table,
+    table: &mut KnownSteps,
     printed: &mut BTreeSet<*const ProgramStep>,
     text: &mut String,
 ) -> Result<(), Error> {
     let is_seen = !printed.insert(Arc::as_ptr(step));
-    let known = known(step, table)?;
+    let known = known_step(step, table)?;
     let what = match &step.verb {
         Verb::Source { events, .. } => format!("source {} in {} shards", events.name(), step.layout.shards()),
         Verb::Dataset(dataset) => format!("dataset {} in {} shards", dataset.name, step.layout.shards()),
@@ -130,14 +131,23 @@ fn explain(
 }
 
 fn columns(partial: &Partial) -> String {
-    partial.results.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    match (&partial.again, partial.results.as_slice()) {
+        (Some(Some(_)), _) => "first rows".to_owned(),
+        (Some(None), _) | (None, []) => "distinct rows".to_owned(),
+        (None, results) => results.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+    }
 }
 
-fn known(step: &Arc<ProgramStep>, table: &mut Table) -> Result<KnownPlacement, Error> {
+/// What is known of a step, from what is known of its inputs.
+///
+/// # Errors
+/// Those of building a query.
+pub(crate) fn known_step(step: &Arc<ProgramStep>, table: &mut KnownSteps) -> Result<KnownPlacement, Error> {
     if let Some(known) = table.get(&Arc::as_ptr(step)) {
         return Ok(known.clone());
     }
-    let inputs = step.inputs.iter().map(|input| known(input, table)).collect::<Result<Vec<KnownPlacement>, Error>>()?;
+    let inputs =
+        step.inputs.iter().map(|input| known_step(input, table)).collect::<Result<Vec<KnownPlacement>, Error>>()?;
     let derived = derive(step, &inputs)?;
     table.insert(Arc::as_ptr(step), derived.clone());
     Ok(derived)
@@ -203,17 +213,20 @@ fn derive_move(
 }
 
 fn derive_query(step: &ProgramStep, plan: &Plan, inputs: &[KnownPlacement]) -> Result<KnownPlacement, Error> {
-    let wrong = inputs.iter().find(|input| matches!(input.state, SafetyState::Wrong(_)));
+    if let Some(rows) = relational(plan) {
+        return Ok(derive_sql(rows, inputs));
+    }
     let across = level(step, plan, inputs, |placement| &placement.across);
     let within = level(step, plan, inputs, |placement| &placement.within);
-    let placement = Placement {
-        across: across.clone().unwrap_or_else(|_| inputs[0].placement.across.clone()).kept(&step.key),
-        within: within.clone().unwrap_or_else(|_| inputs[0].placement.within.clone()).kept(&step.key),
+    let spread = |derived: &Result<Spread, String>, before: &Spread| {
+        derived.clone().unwrap_or_else(|_| before.clone()).kept(&step.key)
     };
+    let before = &inputs[0].placement;
+    let placement = Placement { across: spread(&across, &before.across), within: spread(&within, &before.within) };
     let is_safe = across.is_ok() && within.is_ok();
     let reason = across.err().or(within.err()).unwrap_or_default();
-    let state = match (wrong, inputs) {
-        (Some(wrong), _) => wrong.state.clone(),
+    let state = match (wrong(inputs), inputs) {
+        (Some(wrong), _) => wrong.clone(),
         (_, [KnownPlacement { state: SafetyState::Partial(partial), .. }]) => match linear::combining(plan, partial) {
             None => {
                 SafetyState::Wrong("partial results are not put together by a plain aggregate of theirs".to_owned())
@@ -232,6 +245,29 @@ fn derive_query(step: &ProgramStep, plan: &Plan, inputs: &[KnownPlacement]) -> R
         _ => SafetyState::Wrong(reason),
     };
     Ok(KnownPlacement { placement, state })
+}
+
+fn wrong(inputs: &[KnownPlacement]) -> Option<&SafetyState> {
+    inputs.iter().map(|input| &input.state).find(|state| matches!(state, SafetyState::Wrong(_)))
+}
+
+/// What follows for a query of SQL, which names its groups itself: nothing hangs on the key.
+fn derive_sql(rows: &Plan, inputs: &[KnownPlacement]) -> KnownPlacement {
+    let partial = |input: &KnownPlacement| match &input.state {
+        SafetyState::Partial(partial) => Some(partial.clone()),
+        SafetyState::Whole | SafetyState::Wrong(_) => None,
+    };
+    let partials: Vec<Option<Partial>> = inputs.iter().map(partial).collect();
+    let given: Vec<_> =
+        inputs.iter().zip(&partials).map(|(input, partial)| (&input.placement, partial.as_ref())).collect();
+    match (relational::known(rows, &given), wrong(inputs)) {
+        (Ok((placement, partial)), None) => {
+            KnownPlacement { placement, state: partial.map_or(SafetyState::Whole, SafetyState::Partial) }
+        }
+        (Ok((placement, _)), Some(wrong)) => KnownPlacement { placement, state: wrong.clone() },
+        (Err(_), Some(wrong)) => KnownPlacement { placement: Placement::ARBITRARY, state: wrong.clone() },
+        (Err(reason), None) => KnownPlacement { placement: Placement::ARBITRARY, state: SafetyState::Wrong(reason) },
+    }
 }
 
 /// How the result is spread at one level, if each shard's part of it is right.

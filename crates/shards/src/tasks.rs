@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::placement::{Placement, Spread};
 use crate::program::{ProgramStep, Shards, Verb};
+use crate::relational::relational;
+use crate::safety::{KnownSteps, known_step};
 use anabranch_engine::Error;
 
 /// The steps of a program, inputs before those that read them; the last one is the result.
@@ -20,6 +23,9 @@ pub struct Task {
     pub readers: Vec<(usize, usize)>,
     /// Places of the key's columns.
     pub key: Vec<usize>,
+    /// Whether it is a query of SQL over rows that all lie in the first shard: others do not ask
+    /// it, as an aggregate of nothing is a row.
+    pub is_first_only: bool,
 }
 
 impl Tasks {
@@ -29,6 +35,15 @@ impl Tasks {
         let mut places = BTreeMap::new();
         tasks.add(program.step()?, &mut places)?;
         tasks.check_names()?;
+        let mut known = KnownSteps::new();
+        for task in &mut tasks.list {
+            if let Verb::Query { frame } = &task.step.verb
+                && relational(&*frame.plan()?).is_some()
+            {
+                let Placement { across, within } = known_step(&task.step, &mut known)?.placement;
+                task.is_first_only = across == Spread::One && within == Spread::One;
+            }
+        }
         Ok(tasks)
     }
 
@@ -72,7 +87,7 @@ impl Tasks {
         }
         let key = step.key.iter().map(|name| step.schema.index_of(name));
         let key = key.collect::<Result<Vec<_>, _>>().map_err(|error| Error::internal(error.to_string()))?;
-        self.list.push(Task { step: Arc::clone(step), readers: vec![], key });
+        self.list.push(Task { step: Arc::clone(step), readers: vec![], key, is_first_only: false });
         places.insert(Arc::as_ptr(step), place);
         Ok(place)
     }

@@ -73,11 +73,12 @@ fn serve(post: &Post) -> Result<(), Error> {
     let mut places = Vec::new();
     for (session, task) in sessions.iter_mut().zip(&post.tasks.list) {
         let run = match (&task.step.verb, session) {
+            (Verb::Query { .. }, _) if task.is_first_only && post.shard > 0 => None,
             (Verb::Query { frame }, Some(session)) => Some(session.start(frame)?),
             _ => None,
         };
         let senders = post.shards.len();
-        let inputs = if run.is_some() { task.step.inputs.len() } else { 1 };
+        let inputs = task.step.inputs.len().max(1);
         let (heard, ports) = (vec![Time::MIN; senders], vec![Time::MIN; inputs]);
         places.push(Place { run, held: InTime::default(), heard, ports, told: Time::MIN });
     }
@@ -202,7 +203,13 @@ impl Shard<'_, '_> {
 
     fn query(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
         let place = &mut self.places[task];
-        let run = place.run.as_mut().ok_or_else(|| Error::internal("a query without a run"))?;
+        let Some(run) = place.run.as_mut() else {
+            // (The query is asked in the first shard only; copies of rows come here for nothing.)
+            let Item::Frontier(time) = item else { return Ok(()) };
+            place.ports[port] = time;
+            let frontier = place.ports.iter().copied().min().unwrap_or(time);
+            return self.promise(task, frontier);
+        };
         match item {
             Item::Rows(batch) => run.push(INPUTS[port], batch)?,
             Item::Frontier(time) => {

@@ -116,6 +116,18 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// As [`plan_query`](Self::plan_query), before rewrites: nothing is made of what exists.
+    ///
+    /// # Errors
+    /// As [`plan_query`](Self::plan_query).
+    pub fn plan_unrewritten(&self, query: &ast::Query) -> Result<Planned> {
+        self.guarded(query, |context| {
+            let (names, plan) = self.prepare(context, query, self.clock())?;
+            let planned = Translator::new(self.round_limit).query(&plan)?;
+            Ok(Planned { plan: named(&planned.plan, &names), ..planned })
+        })
+    }
+
     /// The plan of a query before and after each rewrite that changes it, with the rewrite's name.
     ///
     /// # Errors

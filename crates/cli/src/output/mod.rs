@@ -8,6 +8,7 @@
 mod csv;
 mod json;
 mod markdown;
+mod plain;
 mod records;
 mod table;
 mod text;
@@ -41,6 +42,8 @@ pub(crate) enum Format {
     Jsonl,
     /// A Markdown table
     Markdown,
+    /// Values alone, with tabs between them; NULL is empty
+    Plain,
 }
 
 impl Format {
@@ -52,6 +55,7 @@ impl Format {
             Format::Json => "json",
             Format::Jsonl => "jsonl",
             Format::Markdown => "markdown",
+            Format::Plain => "plain",
         }
     }
 }
@@ -85,6 +89,7 @@ pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, layou
         Format::Json => json::write_array(out, &rows.batches),
         Format::Jsonl => rows.batches.iter().try_for_each(|batch| json::write_lines(out, batch)),
         Format::Markdown => markdown::write(out, rows),
+        Format::Plain => rows.batches.iter().try_for_each(|batch| plain::write_batch(out, batch)),
     }
 }
 
@@ -150,6 +155,7 @@ impl Stream {
             // An array would never close: lines it is.
             Format::Json | Format::Jsonl => json::write_lines(out, batch),
             Format::Markdown => markdown::write_part(out, batch, first),
+            Format::Plain => plain::write_batch(out, batch),
         }
     }
 }

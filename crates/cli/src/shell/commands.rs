@@ -32,7 +32,7 @@ Statements end with ; and may span lines. Ctrl-C stops a running statement, Ctrl
 .sources                       how far the sources are read
 .import FILE TABLE             rows of a CSV file; a table that is not there is made of its first line
                    \\copy T FROM FILE [OPTIONS], \\copy (SELECT ..) TO FILE [OPTIONS]
-.mode [FORMAT]                 table, csv, json, jsonl or markdown
+.mode [FORMAT]                 table, csv, json, jsonl, markdown or plain
 .maxrows [N]                   rows of a table shown, 0 for all
 .expanded [on|off] \\x          a row as a block, one line a column
 .pager [on|off]                 answers that do not fit the screen go through $PAGER, else less
@@ -227,9 +227,9 @@ fn mode(runner: &mut Runner<'_>, argument: &str) -> Status {
             runner.format = format;
             Status::Good
         }
-        Err(_) => {
-            complain(&format!("there is no format {argument}\nhint: Formats are table, csv, json, jsonl and markdown."))
-        }
+        Err(_) => complain(&format!(
+            "there is no format {argument}\nhint: Formats are table, csv, json, jsonl, markdown and plain."
+        )),
     }
 }
 

@@ -77,7 +77,7 @@ fn a_server_answers_as_a_session_does() {
     let place = Place::new();
     let server = Server::start(&place);
     place.write("s.sql", SCRIPT);
-    for format in ["table", "csv", "json", "jsonl", "markdown"] {
+    for format in ["table", "csv", "json", "jsonl", "markdown", "plain"] {
         let here = place.run(&["--format", format, "-f", "s.sql"]);
         let there = place.run(&["--format", format, "--connect", &server.url, "-f", "s.sql"]);
         assert_eq!(there.good(), here.good(), "{format}");

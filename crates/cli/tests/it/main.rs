@@ -9,6 +9,7 @@ mod folder;
 mod kill;
 mod linear_road;
 mod output;
+mod plan;
 mod scripts;
 mod sources;
 mod support;

@@ -46,6 +46,12 @@ fn markdown_is_a_table() {
 }
 
 #[test]
+fn plain_values_have_tabs_between_them() {
+    let sql = "SELECT 1 AS n, 'a b' AS s UNION ALL SELECT 2, NULL ORDER BY n";
+    assert_eq!(Place::new().run(&["--format", "plain", "-c", sql]).good(), "1\ta b\n2\t\n");
+}
+
+#[test]
 fn times_print_as_in_postgresql() {
     let sql = "SELECT TIMESTAMP '2013-01-01 05:15:00.5' AS a, TIME '05:15:00' AS b, INTERVAL '1 day 2 hours' AS c";
     assert_eq!(

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, numeric, types};
 use anabranch_plan::temporal::Verb;
+use anabranch_sql::input::convert;
+use anabranch_sql::output::is_plain_numeric;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion_common::ScalarValue;
 
 use super::events::Events;
@@ -25,7 +27,7 @@ impl Events {
     pub fn frame(self) -> Frame {
         let checked = self.check().and_then(|()| self.check_arrival());
         let columns: Vec<(String, DataType)> =
-            self.schema.fields().iter().map(|field| (field.name().clone(), planned(field.data_type()))).collect();
+            self.schema.fields().iter().map(|field| (field.name().clone(), planned_of(field))).collect();
         let known = checked.and_then(|()| Ok((schema_of(&columns)?, self.properties()?)));
         match known {
             Ok((schema, declared)) => {
@@ -71,7 +73,7 @@ impl Events {
     }
 
     pub(super) fn types(&self) -> Vec<DataType> {
-        self.schema.fields().iter().map(|field| planned(field.data_type())).collect()
+        self.schema.fields().iter().map(|field| planned_of(field)).collect()
     }
 
     /// Columns in the form that the engine keeps, checked against the schema.
@@ -95,6 +97,9 @@ impl Events {
             }
             let column = match *column.data_type() == data_type {
                 true => column.clone(),
+                false if data_type == numeric::TYPE => {
+                    convert(column, &numeric::TYPE).map_err(|error| misfit(&error))?
+                }
                 false => cast(column, &data_type).map_err(|error| misfit(&error))?,
             };
             types::narrowed(&column).map_err(|error| misfit(&error.detail()))
@@ -120,6 +125,11 @@ impl Events {
             Error::data(format!("column \"{column}\" of input \"{}\" holds no times: {error}", self.name))
         })
     }
+}
+
+/// The type that values of a field have in plans: texts may be said to be plain numerics.
+fn planned_of(field: &Field) -> DataType {
+    if is_plain_numeric(field) { numeric::TYPE } else { planned(field.data_type()) }
 }
 
 /// The type that values of a type have in plans.

@@ -61,6 +61,7 @@ mod rows;
 pub(crate) mod run;
 mod single;
 mod sql;
+mod sql_query;
 mod windowed;
 mod windows;
 

@@ -30,6 +30,9 @@ impl Session {
         if explain.shows == Shows::Analyze {
             return self.explain_analyze(explain);
         }
+        if let Shows::Program(language) = explain.shows {
+            return self.explain_program(&explain.query, language);
+        }
         let Named { mut planned, .. } = self.plan_query(&explain.query)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.await_dataflows(self.timeline.last())?;

@@ -38,6 +38,7 @@ mod engine_state;
 mod envelope;
 mod execute;
 mod explain;
+mod explain_program;
 mod files;
 mod frame_sources;
 mod frame_views;

@@ -64,7 +64,8 @@ impl Rows {
         Rows { held: Some(Arc::new(hold)), ..self }
     }
 
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Rows {
+    /// Rows of the engine's own types.
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Rows {
         let shown = shown_schema(&schema);
         let is_shown = Arc::ptr_eq(&shown, &schema);
         let show = |batch: RecordBatch| match is_shown {

@@ -39,6 +39,13 @@ impl Session {
         Ok(context.planner(&catalog).plan_in_steps(query)?)
     }
 
+    /// The plan of a query before rewrites.
+    pub(super) fn plan_unrewritten(&self, query: &ast::Query) -> Result<anabranch_sql::Planned, Error> {
+        let context = self.plan_context();
+        let catalog = context.catalog();
+        Ok(context.planner(&catalog).plan_unrewritten(query)?)
+    }
+
     /// Plans the rows of an INSERT, as the table's columns.
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
         self.plan_read(Role::Rows, &|planner| planner.plan_insert(insert))

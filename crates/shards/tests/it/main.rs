@@ -12,4 +12,5 @@ mod plans;
 mod processes;
 mod safety;
 mod split;
+mod sql_programs;
 mod support;

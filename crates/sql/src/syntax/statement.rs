@@ -704,9 +704,20 @@ pub enum Shows {
     Rewrites,
     /// The plan, run, and what each node has cost.
     Analyze,
+    /// The query as a sharded program, which a person can edit and run.
+    Program(ProgramLanguage),
 }
 
-/// `EXPLAIN [ANALYZE | LOGICAL | PHYSICAL | (REWRITES)] statement`.
+/// The language that a sharded program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramLanguage {
+    /// `FORMAT python`.
+    Python,
+    /// `FORMAT rust`.
+    Rust,
+}
+
+/// `EXPLAIN [ANALYZE | LOGICAL | PHYSICAL | (REWRITES) | (FORMAT python)] statement`.
 #[derive(Clone, Debug)]
 pub struct Explain {
     /// What is shown.

@@ -8,7 +8,7 @@ use super::Input;
 use super::change::behind_with;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::dialect::Postgres;
-use crate::syntax::statement::{Drop, Explain, ObjectKind, Show, Shows, Statement, Subscribe};
+use crate::syntax::statement::{Drop, Explain, ObjectKind, ProgramLanguage, Show, Shows, Statement, Subscribe};
 
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
@@ -119,12 +119,7 @@ impl Input<'_> {
         if self.parser.peek_token_ref().token == Token::LParen
             && !matches!(self.word(1).as_deref(), Some("SELECT" | "WITH" | "VALUES" | "TABLE"))
         {
-            let options = self.options()?;
-            if options.iter().any(|(name, value)| name == "rewrites" && value != "false") {
-                shows = Shows::Rewrites;
-            } else if options.iter().any(|(name, value)| name == "analyze" && value != "false") {
-                shows = Shows::Analyze;
-            }
+            shows = explained(&self.options()?)?.unwrap_or(shows);
         }
         for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
             self.eat(words);
@@ -247,6 +242,23 @@ impl Input<'_> {
 fn all_of(name: &str) -> Result<Box<ast::Query>> {
     let text = format!("SELECT * FROM \"{}\"", name.replace('"', "\"\""));
     Ok(Parser::new(&Postgres).try_with_sql(&text)?.parse_query()?)
+}
+
+/// What the options of EXPLAIN ask for.
+fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
+    let is_on = |wanted: &str| options.iter().any(|(name, value)| name == wanted && value != "false");
+    let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
+    Ok(match format.as_deref() {
+        Some("python") => Some(Shows::Program(ProgramLanguage::Python)),
+        Some("rust") => Some(Shows::Program(ProgramLanguage::Rust)),
+        Some(other) if other != "text" => {
+            let error = SqlError::new(ErrorKind::Unsupported, format!("EXPLAIN in the format {other}"));
+            return Err(error.with_hint("The formats are text, and python and rust, which are sharded programs."));
+        }
+        _ if is_on("rewrites") => Some(Shows::Rewrites),
+        _ if is_on("analyze") => Some(Shows::Analyze),
+        _ => None,
+    })
 }
 
 fn explain_what() -> SqlError {

@@ -1,0 +1,109 @@
+//! `anabranch plan`: a sharded program over the relations of a database.
+
+use std::{
+    fs::read_to_string,
+    io::{Read, Write, stdin, stdout},
+    path::Path,
+    thread::available_parallelism,
+};
+
+use anabranch_engine::{Error, ErrorKind, Rows};
+use anabranch_plan::program::Program;
+use anabranch_shards::{
+    Layout as ShardLayout, Moved,
+    planned::{PlannedShards, read_program},
+};
+
+use crate::{
+    arguments::PlanFile,
+    host::Host,
+    output::{Layout, write_rows},
+    progress::thousands,
+    run::{Status, checked},
+    signals::{self, Running},
+};
+
+/// What a program gave.
+struct Answer {
+    explained: String,
+    rows: Option<Rows>,
+    moved: Vec<(&'static str, Moved)>,
+}
+
+/// Runs the program, and prints its rows.
+pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error> {
+    let program = read_program(&text_of(&arguments.program)?)?;
+    let mut scripts = arguments.files.iter().map(|file| text_of(file)).collect::<Result<Vec<String>, Error>>()?;
+    scripts.extend(arguments.commands.iter().cloned());
+    let cores = available_parallelism().map_or(1, |cores| cores.get());
+    let shards = arguments.shards.map_or(cores, usize::from);
+    let host = Host::start(workers, arguments.folder.clone())?;
+    let interrupt = host.interrupt();
+    signals::listen(move || interrupt.trigger());
+    let running = Running::start();
+    let (explain, unchecked) = (arguments.explain, arguments.unchecked);
+    let ran = host.call(move |session| answer(session, &scripts, &program, shards, explain, unchecked))?;
+    drop(running);
+    match ran {
+        Ok(answer) => print(&answer, arguments),
+        Err(error) if error.kind == ErrorKind::Cancelled => {
+            eprintln!("interrupted");
+            Ok(Status::Interrupted)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, Error> {
+    let unreadable = |problem| Error::unavailable(format!("cannot read {}: {problem}", path.display()));
+    if path != Path::new("-") {
+        return read_to_string(path).map_err(unreadable);
+    }
+    let mut text = String::new();
+    stdin().read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
+}
+
+fn answer(
+    session: &mut anabranch_engine::Session,
+    scripts: &[String],
+    program: &Program,
+    shards: usize,
+    explain: bool,
+    unchecked: bool,
+) -> Result<Answer, Error> {
+    for script in scripts {
+        session.execute(script)?;
+    }
+    let planned = PlannedShards::new(program, session, ShardLayout::flat(shards))?;
+    if explain {
+        return Ok(Answer { explained: planned.program.explain()?, rows: None, moved: vec![] });
+    }
+    if !unchecked {
+        planned.program.check()?;
+    }
+    let (outcome, run) = planned.run()?;
+    Ok(Answer { explained: String::new(), rows: Some(outcome.rows()?), moved: run.moved() })
+}
+
+fn print(answer: &Answer, arguments: &PlanFile) -> Result<Status, Error> {
+    let mut out = answer.explained.clone().into_bytes();
+    if let Some(rows) = &answer.rows {
+        let written = write_rows(&mut out, arguments.format, rows, &Layout::default());
+        written.map_err(|problem| Error::internal(problem.to_string()))?;
+    }
+    checked(stdout().lock().write_all(&out))?;
+    if arguments.moved {
+        for (step, moved) in &answer.moved {
+            let count = |rows: u64| thousands(rows);
+            eprintln!(
+                "{step}: {} rows hashed, {} stayed, {} moved, {} bytes",
+                count(moved.rows_hashed),
+                count(moved.rows_kept),
+                count(moved.rows_near + moved.rows_far),
+                count(moved.bytes),
+            );
+        }
+    }
+    Ok(Status::Good)
+}

@@ -1,0 +1,60 @@
+//! `anabranch plan`: programs of SQL, written, edited and run.
+
+use crate::support::Place;
+
+const TABLES: &str = "
+CREATE TABLE views (ad bigint, who text, cost numeric(10,2));
+CREATE TABLE ads (ad bigint, campaign text, price numeric);
+INSERT INTO views SELECT i % 7, 'u' || i % 11, (i % 13) * 1.25 FROM generate_series(1, 300) AS g(i);
+INSERT INTO ads SELECT i, 'c' || i % 3, i * 1.5 FROM generate_series(0, 6) AS g(i);
+";
+
+const QUERY: &str = "SELECT campaign, count(*) AS n, avg(cost) AS cost, max(price) AS price
+FROM views JOIN ads USING (ad) WHERE cost > 2 GROUP BY campaign ORDER BY campaign LIMIT 10";
+
+/// Lines of rows that come in no order.
+fn sorted(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1..].sort();
+    lines
+}
+
+#[test]
+fn a_query_is_written_as_a_program_and_run() {
+    let place = Place::new();
+    place.run(&["shop", "-q", "-c", TABLES]).good();
+    let explain = format!("EXPLAIN (FORMAT python) {QUERY}");
+    let written = place.run(&["shop", "--format", "plain", "-c", &explain]);
+    let program = written.good();
+    assert!(program.contains("ads = db.shards(\"ads\", [\"ad\", \"campaign\", \"price\"])\n"), "{program}");
+    assert!(program.contains(".broadcast()"), "{program}");
+    place.write("q.py", program);
+    let expected = sorted(place.run(&["shop", "--csv", "-c", QUERY]).good());
+    for shards in ["1", "2", "3"] {
+        let ran = place.run(&["plan", "q.py", "shop", "--shards", shards, "--format", "csv"]);
+        assert_eq!(sorted(ran.good()), expected, "{shards} shards");
+    }
+    let moved = place.run(&["plan", "q.py", "shop", "--moved"]).err;
+    assert!(moved.contains("broadcast: "), "{moved}");
+    // Edited so that rows that match do not lie together.
+    place.write("edited.py", program.replace(".broadcast()", ".rekey(\"ad\").redistribute()"));
+    let refused = place.run(&["plan", "edited.py", "shop", "--shards", "2"]);
+    assert!(refused.code == 1 && refused.err.contains("depends on the number of shards"), "{}", refused.err);
+    let explained = place.run(&["plan", "edited.py", "shop", "--explain"]);
+    assert!(explained.good().contains("redistribute: by key (ad)"), "{}", explained.out);
+    let from_pipe = place.run_with(&["plan", "-", "-c", TABLES, "--format", "csv"], program);
+    assert_eq!(sorted(from_pipe.good()), expected);
+}
+
+#[test]
+fn a_wrong_program_names_the_line() {
+    let place = Place::new();
+    place.write("p.py", "t = db.shards(\"t\")\n\nresult = t.sort(\"a\")\n");
+    let ran = place.run(&["plan", "p.py", "-c", "CREATE TABLE t (a int)"]);
+    assert!(ran.code == 1 && ran.err.contains("line 3: there is no verb \"sort\""), "{}", ran.err);
+    place.write("p.py", "t = db.shards(\"t\")\nresult = t.sql(\"SELECT b FROM shard\")\n");
+    let ran = place.run(&["plan", "p.py", "-c", "CREATE TABLE t (a int)"]);
+    assert!(ran.code == 1 && ran.err.contains("step \"result\""), "{}", ran.err);
+    let ran = place.run(&["plan", "none.py"]);
+    assert!(ran.code == 1 && ran.err.contains("cannot read none.py"), "{}", ran.err);
+}

@@ -1,0 +1,275 @@
+//! A program from its Python form.
+//!
+//! ```text
+//!     name = db.shards("relation", ["column", ..])
+//!     name = name.sql("SELECT .. FROM shard")
+//!     name = name.sql_with(name, "SELECT .. FROM shard JOIN other ON ..")
+//!     name = name.rekey("column", ..).redistribute(scope="local").union(name)
+//! ```
+//!
+//! The result is what is called `result`, or else the last. Comments, imports and parentheses
+//! around a chain are as in Python; there are no other statements.
+
+use std::collections::BTreeMap;
+
+use super::read_tokens::{ProgramToken, TokenKind, tokens};
+use super::{MoveKind, MoveScope, PlannedStep, Program, StepAction};
+
+/// A program that was read, or the line of the fault and what it is.
+pub type ReadProgram = Result<Program, (usize, String)>;
+
+/// Reads a program.
+///
+/// # Errors
+/// The line, and what is wrong there.
+pub fn read(text: &str) -> ReadProgram {
+    let mut reader = Reader { tokens: tokens(text)?, at: 0, names: BTreeMap::new(), program: Program::default() };
+    while reader.at < reader.tokens.len() {
+        reader.statement()?;
+    }
+    reader.finish()
+}
+
+struct Reader {
+    tokens: Vec<ProgramToken>,
+    at: usize,
+    names: BTreeMap<String, usize>,
+    program: Program,
+}
+
+/// What stands between the parentheses of a call.
+#[derive(Default)]
+struct Arguments {
+    steps: Vec<usize>,
+    texts: Vec<String>,
+    /// Texts of lists.
+    list: Option<Vec<String>>,
+    options: BTreeMap<String, TokenKind>,
+}
+
+impl Reader {
+    fn statement(&mut self) -> Result<(), (usize, String)> {
+        match self.peek() {
+            TokenKind::End => {
+                self.at += 1;
+                return Ok(());
+            }
+            TokenKind::Name(word) if word == "import" || word == "from" => {
+                while *self.peek() != TokenKind::End {
+                    self.at += 1;
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let line = self.line();
+        let name = match (self.next(), self.next()) {
+            (TokenKind::Name(name), TokenKind::Mark('=')) => name,
+            _ => return Err((line, "a statement begins with a name and \"=\"".to_owned())),
+        };
+        let step = self.chain(&name)?;
+        match self.next() {
+            TokenKind::End => {}
+            other => return Err((line, format!("{} behind the end of a statement", shown(&other)))),
+        }
+        self.names.insert(name, step);
+        Ok(())
+    }
+
+    /// A name, and the calls behind it.
+    fn chain(&mut self, name: &str) -> Result<usize, (usize, String)> {
+        let line = self.line();
+        let mut step = match self.next() {
+            TokenKind::Mark('(') => {
+                let step = self.chain(name)?;
+                self.expect(')')?;
+                Some(step)
+            }
+            TokenKind::Name(word) if word == "db" => None,
+            TokenKind::Name(word) => match self.names.get(&word) {
+                Some(step) => Some(*step),
+                None => return Err((line, format!("there is no step \"{word}\" above"))),
+            },
+            other => return Err((line, format!("{} where a step was expected", shown(&other)))),
+        };
+        while *self.peek() == TokenKind::Mark('.') {
+            self.at += 1;
+            let line = self.line();
+            let TokenKind::Name(verb) = self.next() else {
+                return Err((line, "a verb is missing behind \".\"".to_owned()));
+            };
+            self.expect('(')?;
+            let arguments = self.arguments(name)?;
+            let action = action(&verb, step, arguments).map_err(|message| (line, message))?;
+            self.program.steps.push(PlannedStep { name: name.to_owned(), action });
+            step = Some(self.program.steps.len() - 1);
+        }
+        step.ok_or_else(|| (line, "db is followed by .shards(\"relation\")".to_owned()))
+    }
+
+    fn arguments(&mut self, name: &str) -> Result<Arguments, (usize, String)> {
+        let mut arguments = Arguments::default();
+        loop {
+            let line = self.line();
+            let is_option = matches!(self.tokens.get(self.at + 1).map(|token| &token.what), Some(TokenKind::Mark('=')));
+            match self.peek().clone() {
+                TokenKind::Mark(')') => {
+                    self.at += 1;
+                    return Ok(arguments);
+                }
+                TokenKind::Text(text) => {
+                    self.at += 1;
+                    arguments.texts.push(text);
+                }
+                TokenKind::Mark('[') => arguments.list = Some(self.list()?),
+                TokenKind::Name(option) if is_option => {
+                    self.at += 2;
+                    let value = self.next();
+                    arguments.options.insert(option, value);
+                }
+                TokenKind::Name(word) if word == "lambda" => {
+                    return Err((
+                        line,
+                        "a lambda cannot be read from a text: write the query as SQL, with sql(..)".to_owned(),
+                    ));
+                }
+                TokenKind::Name(_) => {
+                    let step = self.chain(name)?;
+                    arguments.steps.push(step);
+                }
+                other => return Err((line, format!("{} among the arguments of a call", shown(&other)))),
+            }
+            match self.peek() {
+                TokenKind::Mark(',') => self.at += 1,
+                TokenKind::Mark(')') => {}
+                other => return Err((self.line(), format!("{} where \",\" or \")\" was expected", shown(other)))),
+            }
+        }
+    }
+
+    fn list(&mut self) -> Result<Vec<String>, (usize, String)> {
+        self.expect('[')?;
+        let mut texts = Vec::new();
+        loop {
+            let line = self.line();
+            match self.next() {
+                TokenKind::Mark(']') => return Ok(texts),
+                TokenKind::Mark(',') => {}
+                TokenKind::Text(text) => texts.push(text),
+                other => return Err((line, format!("{} in a list of names", shown(&other)))),
+            }
+        }
+    }
+
+    /// The program, with the step called `result` as its last.
+    fn finish(mut self) -> ReadProgram {
+        let last = self.program.steps.len().checked_sub(1).ok_or_else(|| (1, "the program has no steps".to_owned()))?;
+        let result = self.names.get("result").copied().unwrap_or(last);
+        // (What the result does not read is left out.)
+        let mut is_read = vec![false; self.program.steps.len()];
+        is_read[result] = true;
+        for at in (0..=result).rev() {
+            if is_read[at] {
+                self.program.steps[at].action.inputs().iter().for_each(|input| is_read[*input] = true);
+            }
+        }
+        let mut places = vec![0; self.program.steps.len()];
+        let mut kept = Vec::new();
+        for (at, mut step) in self.program.steps.drain(..).enumerate() {
+            if is_read[at] {
+                step.action.renumber(&places);
+                places[at] = kept.len();
+                kept.push(step);
+            }
+        }
+        Ok(Program { steps: kept })
+    }
+
+    fn peek(&self) -> &TokenKind {
+        self.tokens.get(self.at).map_or(&TokenKind::End, |token| &token.what)
+    }
+
+    fn next(&mut self) -> TokenKind {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    fn line(&self) -> usize {
+        self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |token| token.line)
+    }
+
+    fn expect(&mut self, mark: char) -> Result<(), (usize, String)> {
+        let line = self.line();
+        match self.next() {
+            TokenKind::Mark(found) if found == mark => Ok(()),
+            other => Err((line, format!("{} where \"{mark}\" was expected", shown(&other)))),
+        }
+    }
+}
+
+/// What a call of a verb does.
+fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<StepAction, String> {
+    let Arguments { steps, texts, list, options } = arguments;
+    let known: &[&str] = match verb {
+        "redistribute" | "reshard" | "broadcast" => &["scope", "shards"],
+        _ => &[],
+    };
+    if let Some(unknown) = options.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("{verb}(..) has no argument \"{unknown}\""));
+    }
+    let Some(input) = input else {
+        return match (verb, texts.as_slice(), steps.is_empty()) {
+            ("shards", [relation], true) => {
+                Ok(StepAction::Relation { relation: relation.clone(), columns: list.unwrap_or_default() })
+            }
+            _ => Err("a program begins with db.shards(\"relation\", [\"column\", ..])".to_owned()),
+        };
+    };
+    match (verb, texts.as_slice(), steps.as_slice()) {
+        ("sql", [text], []) => Ok(StepAction::Sql { inputs: vec![input], text: text.clone() }),
+        ("sql_with", [text], [other]) => Ok(StepAction::Sql { inputs: vec![input, *other], text: text.clone() }),
+        ("union", [], [other]) => Ok(StepAction::Union { inputs: [input, *other] }),
+        ("rekey", columns, []) => {
+            let columns: Vec<String> = list.unwrap_or_default().into_iter().chain(columns.iter().cloned()).collect();
+            Ok(StepAction::Rekey { input, columns })
+        }
+        (_, [], []) => {
+            let kind = MoveKind::ALL.into_iter().find(|kind| kind.name() == verb).ok_or_else(|| unknown(verb))?;
+            let scope = match options.get("scope") {
+                None => MoveScope::Flat,
+                Some(TokenKind::Text(scope)) => MoveScope::ALL
+                    .into_iter()
+                    .find(|known| known.name() == scope)
+                    .ok_or_else(|| format!("there is no scope \"{scope}\": it is flat, local or global"))?,
+                Some(other) => return Err(format!("{} is no scope: it is flat, local or global", shown(other))),
+            };
+            let shards = match options.get("shards") {
+                None => None,
+                Some(TokenKind::Number(shards)) => Some(*shards),
+                Some(other) => return Err(format!("{} is no number of shards", shown(other))),
+            };
+            Ok(StepAction::Move { input, kind, scope, shards })
+        }
+        ("sql" | "sql_with" | "union" | "rekey", ..) => {
+            Err(format!("{verb}(..) was given other arguments than it takes"))
+        }
+        _ => Err(unknown(verb)),
+    }
+}
+
+fn unknown(verb: &str) -> String {
+    format!(
+        "there is no verb \"{verb}\": programs have sql, sql_with, union, rekey, redistribute, reshard and broadcast"
+    )
+}
+
+fn shown(token: &TokenKind) -> String {
+    match token {
+        TokenKind::Name(name) => format!("\"{name}\""),
+        TokenKind::Text(text) => format!("the text \"{text}\""),
+        TokenKind::Number(number) => format!("\"{number}\""),
+        TokenKind::Mark(mark) => format!("\"{mark}\""),
+        TokenKind::End => "the end of the line".to_owned(),
+    }
+}

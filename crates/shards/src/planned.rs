@@ -1,0 +1,166 @@
+//! Programs as data: run over the relations of a session.
+//!
+//! A [`Program`](anabranch_plan::program::Program) is cut from a SQL query, or read from the text
+//! that a person has edited ([`read_program`]). Its relations are read once; their rows are in
+//! force from the beginning, spread over the shards piece by piece.
+
+use std::sync::Arc;
+
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::types::narrowed;
+use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_engine::{Error, Rows, Session};
+use anabranch_plan::program::{MoveKind, MoveScope, Program, StepAction, read};
+use anabranch_sql::output::{shown_column, shown_schema};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use crate::layout::{Layout, Move, ShardScope, To};
+use crate::program::Shards;
+use crate::run::{RunOutcome, ShardRun};
+
+/// Rows that one shard gets at once.
+const ROWS_PER_PIECE: usize = 4096;
+
+/// A relation that a program reads.
+pub struct ReadRelation {
+    /// The name of its source in the program.
+    pub source: String,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// Its rows.
+    pub batches: Vec<RecordBatch>,
+}
+
+/// A program over relations that were read.
+pub struct PlannedShards {
+    /// What runs.
+    pub program: Shards,
+    /// What it reads.
+    pub relations: Vec<ReadRelation>,
+}
+
+/// A program from its Python form.
+///
+/// # Errors
+/// `Invalid`, with the line.
+pub fn read_program(text: &str) -> Result<Program, Error> {
+    read(text).map_err(|(line, message)| Error::invalid(format!("line {line}: {message}")))
+}
+
+impl PlannedShards {
+    /// The program over the relations of a session, as of now.
+    ///
+    /// # Errors
+    /// Those of reading relations, and of building the program.
+    pub fn new(program: &Program, session: &mut Session, layout: Layout) -> Result<PlannedShards, Error> {
+        let mut built: Vec<Shards> = Vec::new();
+        let mut relations: Vec<ReadRelation> = Vec::new();
+        for (number, step) in program.steps.iter().enumerate() {
+            let next = match &step.action {
+                StepAction::Relation { relation, columns } => {
+                    let source = format!("{relation} {number}");
+                    let read = read_relation(session, source, relation, columns)?;
+                    let shards = Shards::source(&read.source, read.schema.clone(), layout);
+                    relations.push(read);
+                    shards
+                }
+                StepAction::Sql { inputs, text } => match inputs.get(1) {
+                    None => built[inputs[0]].sql(text),
+                    Some(other) => built[inputs[0]].sql_with(&built[*other], text),
+                },
+                StepAction::Union { inputs: [first, second] } => built[*first].union(&built[*second]),
+                StepAction::Rekey { input, columns } => built[*input].rekey(columns.iter().map(String::as_str)),
+                StepAction::Move { input, kind, scope, shards } => {
+                    let scope = match scope {
+                        MoveScope::Flat => ShardScope::Flat,
+                        MoveScope::Local => ShardScope::Local,
+                        MoveScope::Global => ShardScope::Global,
+                    };
+                    let reach = Move { scope, to: shards.map_or(To::Same, To::Shards) };
+                    match kind {
+                        MoveKind::Redistribute => built[*input].redistribute(reach),
+                        MoveKind::Reshard => built[*input].reshard(reach),
+                        MoveKind::Broadcast => built[*input].broadcast(reach),
+                    }
+                }
+            };
+            next.step().map_err(|mut error| {
+                error.message = format!("step \"{}\": {}", step.name, error.message);
+                error
+            })?;
+            built.push(next);
+        }
+        let program = built.pop().ok_or_else(|| Error::invalid("a program without steps"))?;
+        Ok(PlannedShards { program, relations })
+    }
+
+    /// Runs the program to its end: its rows, and the run, which says what was moved.
+    ///
+    /// # Errors
+    /// Those of the run.
+    pub fn run(&self) -> Result<(RunOutcome, ShardRun), Error> {
+        let shards = self.program.step()?.layout.shards();
+        let mut run = self.program.run()?;
+        for relation in &self.relations {
+            let mut next = 0;
+            for batch in &relation.batches {
+                for start in (0..batch.num_rows()).step_by(ROWS_PER_PIECE) {
+                    let piece = batch.slice(start, ROWS_PER_PIECE.min(batch.num_rows() - start));
+                    run.push(&relation.source, next % shards, forever(&piece)?)?;
+                    next += 1;
+                }
+            }
+        }
+        let outcome = run.finish()?;
+        Ok((outcome, run))
+    }
+}
+
+impl RunOutcome {
+    /// The rows that are in force in the end, each as often as it is.
+    ///
+    /// # Errors
+    /// `Data` when a row is there less than no times, which a wrong program may yield.
+    pub fn rows(&self) -> Result<Rows, Error> {
+        let changes = consolidate(self.changes().with_times(Times::Constant(0)));
+        let mut places = Vec::new();
+        for row in 0..changes.len() {
+            let often = usize::try_from(changes.diffs().get(row)).map_err(|_| {
+                Error::data("the program's result has rows that were taken and never there")
+                    .with_hint("check() says which step depends on the number of shards.")
+            })?;
+            places.extend(std::iter::repeat_n(row as u32, often));
+        }
+        let rows = changes.take(&places);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let fields = self.schema.fields().iter().zip(rows.columns().iter());
+        let fields = fields.map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true));
+        let schema = shown_schema(&Arc::new(Schema::new(fields.collect::<Vec<_>>())));
+        let columns = rows.columns().iter().map(shown_column).collect();
+        let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
+        Ok(Rows::new(schema, vec![batch.map_err(|error| Error::internal(error.to_string()))?]))
+    }
+}
+
+/// Rows that are in force from the beginning.
+fn forever(rows: &RecordBatch) -> Result<Batch, Error> {
+    let columns = rows.columns().iter().map(narrowed).collect::<Result<Vec<_>, _>>();
+    let columns = columns.map_err(|error| Error::data(error.to_string()))?;
+    Ok(Batch::with_len(columns.into(), rows.num_rows(), Times::Constant(0), Diffs::Constant(1)))
+}
+
+fn read_relation(
+    session: &mut Session,
+    source: String,
+    relation: &str,
+    columns: &[String],
+) -> Result<ReadRelation, Error> {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
+    let columns = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };
+    // (A relation of another schema is named with a dot.)
+    let path: Vec<String> = relation.split('.').map(quoted).collect();
+    let rows = session.query(&format!("SELECT {columns} FROM {}", path.join(".")))?;
+    Ok(ReadRelation { source, schema: rows.schema, batches: rows.batches })
+}

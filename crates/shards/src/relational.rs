@@ -1,0 +1,197 @@
+//! Queries of SQL over each shard: where their rows lie, and what is left to put together.
+//!
+//! Law: as for [`linear`](crate::linear) and [`safety`](crate::safety); the rules of relational
+//! nodes are those of [`anabranch_plan::placement`].
+
+use anabranch_plan::explain::line;
+use anabranch_plan::placement::{PlacementRule, PlanPlacement, over};
+use anabranch_plan::temporal::Verb;
+use anabranch_plan::{AggregateFunction, Node, Plan, TopK};
+use datafusion_expr::Expr;
+
+use crate::layout::To;
+use crate::linear::Partial;
+use crate::placement::{Placement, Spread};
+use crate::program::INPUTS;
+
+/// The relational part of a query of SQL; `None` for a frame.
+pub fn relational(plan: &Plan) -> Option<&Plan> {
+    match &plan.node {
+        Node::Temporal { verb: Verb::OfChanges, inputs } => Some(&inputs[0]),
+        _ => None,
+    }
+}
+
+/// What is known of the rows of a plan.
+pub struct KnownRows {
+    /// How they lie across processes, and within each.
+    pub places: [PlanPlacement; 2],
+    /// What is left to put together.
+    pub partial: Option<Partial>,
+}
+
+/// What is known of a step's result, given where its inputs lie and what is left of them.
+///
+/// # Errors
+/// The node that needs to see all rows, or whole results, as words for a message.
+pub fn known(plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Result<(Placement, Option<Partial>), String> {
+    let KnownRows { places: [across, within], partial } = rows(plan, inputs)?;
+    Ok((Placement { across: to_spread(across, plan), within: to_spread(within, plan) }, partial))
+}
+
+fn rows(plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Result<KnownRows, String> {
+    if let Node::Temporal { verb: Verb::Events { input, .. }, .. } = &plan.node {
+        let step = INPUTS.iter().position(|name| name == input).and_then(|at| inputs.get(at));
+        let (placement, partial) = step.ok_or_else(|| format!("input \"{input}\""))?;
+        let places = [of_spread(&placement.across, plan), of_spread(&placement.within, plan)];
+        return Ok(KnownRows { places, partial: partial.cloned() });
+    }
+    let below = plan.inputs().into_iter().map(|input| rows(input, inputs)).collect::<Result<Vec<_>, String>>()?;
+    let at = |level: usize| below.iter().map(|rows| rows.places[level].clone()).collect::<Vec<_>>();
+    let places = [0, 1].map(|level| over(plan, &at(level)));
+    let is_whole = places.iter().all(Option::is_some);
+    let places = places.map(|place| place.unwrap_or(PlanPlacement::Arbitrary));
+    if below.iter().all(|rows| rows.partial.is_none()) {
+        let is_split = || below.iter().all(|rows| rows.places.iter().all(|place| *place != PlanPlacement::Replicated));
+        let partial = match is_whole {
+            true => None,
+            false => Some(partial(plan).filter(|_| is_split()).ok_or_else(|| line(plan))?),
+        };
+        return Ok(KnownRows { places, partial });
+    }
+    let [KnownRows { partial: Some(before), .. }] = below.as_slice() else {
+        return Err("partial results in a query of two inputs".to_owned());
+    };
+    if let Node::Stage { filter, project, .. } = &plan.node {
+        let renamed = filter.is_empty().then(|| before.clone().renamed(&chosen(plan, project)));
+        let partial = renamed.flatten().ok_or_else(|| format!("partial results are computed with: {}", line(plan)))?;
+        return Ok(KnownRows { places, partial: Some(partial) });
+    }
+    let left = combining(plan, before).ok_or_else(|| {
+        format!("partial results are not put together by a plain aggregate of theirs: {}", line(plan))
+    })?;
+    match (is_whole, left) {
+        (true, _) => Ok(KnownRows { places, partial: None }),
+        (false, Some(partial)) => Ok(KnownRows { places, partial: Some(partial) }),
+        (false, None) => Err(format!("partial results are computed with: {}", line(plan))),
+    }
+}
+
+/// Columns that a projection only repeats: from, to.
+fn chosen(plan: &Plan, project: &[Expr]) -> Vec<(String, String)> {
+    let names = plan.schema.fields().iter().map(|field| field.name().clone());
+    project.iter().zip(names).filter_map(|(expr, to)| Some((column(expr)?.clone(), to))).collect()
+}
+
+fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
+    let together = |rule, columns: &[String]| {
+        let at = |name: &String| plan.schema.index_of_column_by_name(None, name);
+        let columns = columns.iter().map(at).collect::<Option<Vec<usize>>>();
+        columns.map_or(PlanPlacement::Arbitrary, |columns| PlanPlacement::Together { rule, columns })
+    };
+    match spread {
+        Spread::Arbitrary => PlanPlacement::Arbitrary,
+        Spread::Replicated => PlanPlacement::Replicated,
+        Spread::One => PlanPlacement::One,
+        Spread::ByKey(columns, To::Same) => together(PlacementRule::Hash(None), columns),
+        Spread::ByKey(columns, To::Shards(shards)) => together(PlacementRule::Hash(Some(*shards)), columns),
+        Spread::ByNumber(column) => together(PlacementRule::Number, std::slice::from_ref(column)),
+        Spread::Packed { source, column } => {
+            together(PlacementRule::Ranges(source.clone()), std::slice::from_ref(column))
+        }
+    }
+}
+
+fn to_spread(place: PlanPlacement, plan: &Plan) -> Spread {
+    let PlanPlacement::Together { rule, columns } = place else {
+        return match place {
+            PlanPlacement::Replicated => Spread::Replicated,
+            PlanPlacement::One => Spread::One,
+            _ => Spread::Arbitrary,
+        };
+    };
+    let mut names: Vec<String> = columns.iter().map(|at| name(plan, *at)).collect();
+    match rule {
+        PlacementRule::Hash(shards) => Spread::ByKey(names, shards.map_or(To::Same, To::Shards)),
+        PlacementRule::Number => Spread::ByNumber(names.swap_remove(0)),
+        PlacementRule::Ranges(source) => Spread::Packed { source, column: names.swap_remove(0) },
+    }
+}
+
+/// What must be put together after a node over rows of each shard, if that can be done: it is an
+/// aggregate, DISTINCT, or the first rows of all.
+fn partial(plan: &Plan) -> Option<Partial> {
+    match &plan.node {
+        Node::Aggregate { keys, calls, .. } => {
+            let results = (keys.len()..)
+                .zip(calls)
+                .map(|(at, call)| Some((name(plan, at), crate::linear::combined(call)?)))
+                .collect::<Option<_>>()?;
+            Some(Partial { keys: (0..keys.len()).map(|at| name(plan, at)).collect(), results, again: None })
+        }
+        Node::Distinct { .. } => Some(Partial::again(plan, None)),
+        Node::TopK { top, .. } if top.group.is_empty() && !top.row_number && top.offset == 0 => {
+            Some(Partial::again(plan, Some(named(top, plan))))
+        }
+        _ => None,
+    }
+}
+
+/// What is left to put together after a node over partial results, where they do not lie together:
+/// the outer value is `None` if the node does something else with them, the inner one if its rows
+/// are none that can be put together.
+fn combining(plan: &Plan, before: &Partial) -> Option<Option<Partial>> {
+    match (&plan.node, &before.again) {
+        (Node::Distinct { .. }, Some(None)) => Some(Some(Partial::again(plan, None))),
+        (Node::TopK { top, .. }, Some(Some(first))) => {
+            let order = named(top, plan).order;
+            let needs = top.limit.map(|limit| limit.saturating_add(top.offset));
+            let are_enough = needs.zip(first.limit).is_some_and(|(needs, had)| needs <= had);
+            (top.group.is_empty() && order == first.order && are_enough).then_some(())?;
+            Some(partial(plan))
+        }
+        (Node::Aggregate { input, keys, calls }, None) => {
+            keys.iter().all(|key| before.keys.contains(&name(input, *key))).then_some(())?;
+            let mut results = Vec::new();
+            for (at, call) in (keys.len()..).zip(calls) {
+                let argument = name(input, call.argument?);
+                let (_, combine) = before.results.iter().find(|(name, _)| *name == argument)?;
+                let is_sum = *combine == AggregateFunction::Sum || *combine == AggregateFunction::BitXor;
+                if call.function != *combine || call.filter.is_some() || (call.distinct && is_sum) {
+                    return None;
+                }
+                results.push((name(plan, at), combine.clone()));
+            }
+            let keys = (0..keys.len()).map(|at| name(plan, at)).collect();
+            Some(Some(Partial { keys, results, again: None }))
+        }
+        _ => None,
+    }
+}
+
+fn name(plan: &Plan, at: usize) -> String {
+    plan.schema.field(at).name().clone()
+}
+
+/// The first rows of all, by names of columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRows {
+    /// Column, descending, NULLs first.
+    pub order: Vec<(String, bool, bool)>,
+    /// How many.
+    pub limit: Option<usize>,
+}
+
+fn named(top: &TopK, plan: &Plan) -> FirstRows {
+    let key =
+        |key: &anabranch_plan::SortKey| (plan.schema.field(key.column).name().clone(), key.descending, key.nulls_first);
+    FirstRows { order: top.order.iter().map(key).collect(), limit: top.limit }
+}
+
+fn column(expr: &Expr) -> Option<&String> {
+    match expr {
+        Expr::Column(column) => Some(&column.name),
+        Expr::Alias(alias) => column(&alias.expr),
+        _ => None,
+    }
+}
