@@ -23,11 +23,11 @@ pub fn relational(plan: &Plan) -> Option<&Plan> {
 }
 
 /// What is known of the rows of a plan.
-pub struct KnownRows {
+struct KnownRows {
     /// How they lie across processes, and within each.
-    pub places: [PlanPlacement; 2],
+    places: [PlanPlacement; 2],
     /// What is left to put together.
-    pub partial: Option<Partial>,
+    partial: Option<Partial>,
 }
 
 /// What is known of a step's result, given where its inputs lie and what is left of them.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::block::{Block, identifier, table, with_tables};
 use super::part::{Part, aside, leaf, orders_by_a_name};
 use super::query::{self, names};
-use super::shares::Shares;
+use super::shares::ShardShares;
 use super::{MoveKind, MoveScope, PlannedStep, Program, StepAction, TABLES, join};
 use crate::expressions::{exact_literal, exact_type};
 use crate::placement::{self, PlacementRule, PlanPlacement};
@@ -255,7 +255,7 @@ impl Cutter<'_, '_> {
             part.block = part.block.nested(&alias);
         }
         let is_whole = placement::is_within(&part.place, keys) || part.place == PlanPlacement::Replicated;
-        let partial: Option<Vec<Shares>> = calls.iter().map(|call| Shares::of(call, &part.block)).collect();
+        let partial: Option<Vec<ShardShares>> = calls.iter().map(|call| ShardShares::of(call, &part.block)).collect();
         let (Some(partial), false) = (partial, is_whole) else {
             let part = if is_whole { part } else { self.within(part, keys) };
             let texts: Vec<String> = calls.iter().map(|call| query::call(&part.block, call)).collect();

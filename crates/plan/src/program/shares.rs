@@ -6,16 +6,16 @@ use crate::expressions::exact_type;
 use crate::{AggregateCall, AggregateFunction};
 
 /// How an aggregate is computed of the results of shards.
-pub(super) struct Shares {
+pub(super) struct ShardShares {
     function: AggregateFunction,
     /// Aggregates of each shard, with what is put behind the name.
     pub parts: Vec<(String, &'static str)>,
     output: String,
 }
 
-impl Shares {
+impl ShardShares {
     /// `None` if it cannot be put together.
-    pub fn of(call: &AggregateCall, block: &Block) -> Option<Shares> {
+    pub fn of(call: &AggregateCall, block: &Block) -> Option<ShardShares> {
         use AggregateFunction::{Avg, BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, Max, Min, Sum};
         let is_idempotent = matches!(call.function, Min | Max | BoolAnd | BoolOr | BitAnd | BitOr);
         if call.distinct && !is_idempotent {
@@ -29,7 +29,7 @@ impl Shares {
             Avg => vec![(of(Sum), "_sum"), (of(Count), "_count")],
             _ => return None,
         };
-        Some(Shares { function: call.function.clone(), parts, output: exact_type(&call.output_type) })
+        Some(ShardShares { function: call.function.clone(), parts, output: exact_type(&call.output_type) })
     }
 
     /// The aggregate over the columns of each shard's results.

@@ -18,7 +18,7 @@ pub(crate) mod decimal_text;
 pub(crate) mod digits;
 pub(crate) mod expanded;
 pub(crate) mod extract;
-mod forms;
+pub(crate) mod forms;
 pub mod input;
 pub(crate) mod intervals;
 pub(crate) mod json;

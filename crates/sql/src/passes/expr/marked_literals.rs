@@ -1,6 +1,6 @@
-//! Literals in quotes beside columns of `uuid` and `char(n)`, which are text to the planner.
+//! Literals in quotes beside `uuid` and `char(n)`, which are text to the planner.
 //!
-//! Such columns are kept in one form: a uuid in lower case with hyphens, `char(n)` without the
+//! Their columns and casts have one form: a uuid in lower case with hyphens, `char(n)` without the
 //! spaces at its end. A literal that is compared with one is read in that form, as PostgreSQL's
 //! input does.
 
@@ -10,6 +10,7 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{Between, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
+use crate::functions::forms::{CHARACTER_IN, UUID_IN};
 use crate::resolve::documents::kept_form_of;
 
 /// Reads the literals of a comparison.
@@ -25,6 +26,8 @@ pub(super) fn read_literals(mut expr: Expr, schema: &DFSchema) -> DfResult<Trans
     };
     let form = |value: &&mut Expr| match &**value {
         Expr::Column(_) | Expr::OuterReferenceColumn(..) => kept_form_of(value.to_field(schema).ok()?.1.as_ref()),
+        Expr::ScalarFunction(call) if call.func.name() == UUID_IN => Some(TextLimit::Uuid),
+        Expr::ScalarFunction(call) if call.func.name() == CHARACTER_IN => Some(TextLimit::Char(u64::MAX)),
         _ => None,
     };
     let Some(form) = values.iter().find_map(form) else { return Ok(Transformed::no(expr)) };

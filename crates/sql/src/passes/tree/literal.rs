@@ -8,6 +8,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 use crate::functions::at_time_zone::AT_TIME_ZONE;
+use crate::functions::forms::CHARACTER_IN;
 use crate::functions::numerics::NEGATIVE;
 use crate::resolve::types::text_limit;
 
@@ -163,9 +164,13 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
     let Expr::Cast { kind, expr: inner, data_type, array: false, format } = expr else {
         return None;
     };
+    let called = |function: &str, of: &str| crate::syntax::parse::parse_expr(&format!("{function}({of})")).ok();
+    if is_blank_padded(data_type) {
+        return called(CHARACTER_IN, &format!("CAST({inner} AS text)"));
+    }
     let limit = text_limit(data_type).ok()??;
     let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit else {
-        return crate::syntax::parse::parse_expr(&format!("{limit}_in(CAST({inner} AS text))")).ok();
+        return called(&format!("{limit}_in"), &format!("CAST({inner} AS text)"));
     };
     let text = Expr::Cast {
         kind: kind.clone(),
@@ -182,13 +187,14 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
         special: false,
         shorthand: false,
     };
-    Some(match limit {
-        TextLimit::Char(_) => Expr::Trim {
-            expr: Box::new(cut),
-            trim_where: Some(ast::TrimWhereField::Trailing),
-            trim_what: None,
-            trim_characters: None,
-        },
-        _ => cut,
-    })
+    match limit {
+        TextLimit::Char(_) => called(CHARACTER_IN, &cut.to_string()),
+        _ => Some(cut),
+    }
+}
+
+/// `char` of any length.
+fn is_blank_padded(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Custom(name, arguments)
+        if arguments.is_empty() && matches!(name.to_string().as_str(), "bpchar" | "pg_catalog.bpchar"))
 }
