@@ -117,7 +117,8 @@ impl Planner<'_> {
         let named = Named { table, alias: insert.alias.as_deref() };
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, table, "INSERT into")?;
-            let key: Vec<String> = target.key.iter().map(|at| target.schema.field(*at).name().clone()).collect();
+            let key: Vec<String> =
+                target.arbiter(insert)?.iter().map(|at| target.schema.field(*at).name().clone()).collect();
             let (names, values): (Vec<String>, Vec<ast::Expr>) =
                 insert.conflict.iter().filter_map(|conflict| conflict.update.clone()).flatten().unzip();
             let SetExpr::Select(from) = *template(&proposed(&target)?)?.body else {
@@ -310,8 +311,8 @@ struct Named<'a> {
 struct Target {
     name: String,
     schema: SchemaRef,
-    /// Positions of the primary key's columns.
-    key: Vec<usize>,
+    /// Positions of the columns of each key in which rows differ, the primary key first.
+    keys: Vec<Vec<usize>>,
     /// One entry a column.
     defaults: Vec<Option<ast::Expr>>,
     /// Where the values of each column come from; one entry a column.
@@ -320,14 +321,16 @@ struct Target {
 
 impl Target {
     fn of(context: &Context, name: &str, action: &str) -> Result<Self> {
-        let Relation { kind, schema, primary_key: key, .. } = context.relation(name)?;
+        let Relation { kind, schema, primary_key, .. } = context.relation(name)?;
         let (is, hint) = match kind {
             ObjectKind::Table => {
                 let mut defaults = context.catalog().defaults(name);
                 defaults.resize(schema.fields().len(), None);
                 let mut made = context.catalog().made(name);
                 made.resize(schema.fields().len(), Made::Given);
-                return Ok(Self { name: name.to_string(), schema, key, defaults, made });
+                let primary = std::iter::once(primary_key).filter(|key| !key.is_empty());
+                let keys = primary.chain(context.catalog().unique_keys(name)).collect();
+                return Ok(Self { name: name.to_string(), schema, keys, defaults, made });
             }
             ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
             ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
@@ -368,20 +371,28 @@ impl Target {
         Ok(positions)
     }
 
-    /// The columns of the rows that an insertion proposes, `given` values each, as a list; the
-    /// conflict must be on the primary key.
-    fn proposed(&self, insert: &Insert, given: usize) -> Result<String> {
+    /// The key that a conflict names; the first one if it names none.
+    fn arbiter(&self, insert: &Insert) -> Result<&[usize]> {
         let named = insert.conflict.iter().flat_map(|conflict| &conflict.columns);
         let mut named =
             named.map(|name| self.positions_of(std::slice::from_ref(name))).collect::<Result<Vec<_>>>()?.concat();
         named.sort_unstable();
-        let mut key = self.key.clone();
-        key.sort_unstable();
-        if key.is_empty() || (!named.is_empty() && named != key) {
+        let is_named = |key: &Vec<usize>| {
+            let mut key = key.clone();
+            key.sort_unstable();
+            named.is_empty() || named == key
+        };
+        self.keys.iter().find(|key| is_named(key)).map(Vec::as_slice).ok_or_else(|| {
             let message = "there is no unique constraint matching the ON CONFLICT specification";
-            return Err(SqlError::new(ErrorKind::Invalid, message)
-                .with_hint(format!("Name the primary key of \"{}\"; declare one if it has none.", self.name)));
-        }
+            SqlError::new(ErrorKind::Invalid, message)
+                .with_hint(format!("Name a key of \"{}\": PRIMARY KEY and UNIQUE declare them.", self.name))
+        })
+    }
+
+    /// The columns of the rows that an insertion proposes, `given` values each, as a list; what the
+    /// conflict names must be a key.
+    fn proposed(&self, insert: &Insert, given: usize) -> Result<String> {
+        self.arbiter(insert)?;
         let all = self.schema.fields().iter().take(given).map(|field| field.name().clone());
         let names: Vec<String> = if insert.columns.is_empty() { all.collect() } else { insert.columns.clone() };
         Ok(names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "))

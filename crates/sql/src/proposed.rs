@@ -50,6 +50,10 @@ impl Catalog for WithProposed<'_> {
         self.inner.made(table)
     }
 
+    fn unique_keys(&self, table: &str) -> Vec<Vec<usize>> {
+        self.inner.unique_keys(table)
+    }
+
     fn own(&self, name: &str) -> Option<String> {
         self.inner.own(name)
     }

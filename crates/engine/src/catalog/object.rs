@@ -105,6 +105,8 @@ pub(crate) struct Index {
     /// Key columns, positions in the relation's schema.
     pub key: Vec<usize>,
     pub arrangement: ArrangementId,
+    /// Whether rows that are equal in the key are refused.
+    pub is_unique: bool,
     /// The statement that made it, as written.
     pub definition: String,
 }

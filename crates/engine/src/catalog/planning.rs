@@ -124,6 +124,12 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         self.find(table).map(|object| object.rules.declared.made.clone()).unwrap_or_default()
     }
 
+    fn unique_keys(&self, table: &str) -> Vec<Vec<usize>> {
+        let Some(object) = self.find(table) else { return vec![] };
+        let unique = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique);
+        unique.map(|index| index.key.clone()).collect()
+    }
+
     fn own(&self, name: &str) -> Option<String> {
         let known = self.find(name).map(|object| object.name.clone());
         known.filter(|known| known != name && !name.starts_with("public."))

@@ -16,7 +16,7 @@ use anabranch_sql::statement::{
 use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
 
 use super::durable::{COUNTERS, DEFINITION, SOURCE};
-use super::keys::check_distinct;
+use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
 use super::state::Session;
@@ -45,6 +45,24 @@ impl Session {
                 .with_sqlstate("42809")
                 .with_hint("Other objects can be renamed; DROP and CREATE change the rest."));
         }
+        match alter.actions.as_slice() {
+            [AlterAction::AddUnique(unique)] => {
+                return self.define(|session| {
+                    session.create_unique(&alter.name, unique)?;
+                    Ok(Outcome::done(tag))
+                });
+            }
+            [AlterAction::DropConstraint { name, .. }] if let Some(index) = self.unique_index(&alter.name, name) => {
+                self.record_removal(vec![index.id])?;
+                self.drop_index(&index.name);
+                self.allow_compaction();
+                return Ok(Outcome::done(tag));
+            }
+            _ => {}
+        }
+        if alter.actions.iter().any(|action| matches!(action, AlterAction::AddUnique(_))) {
+            return Err(Error::invalid("ADD UNIQUE stands alone in an ALTER TABLE").with_sqlstate("42601"));
+        }
         if alter.actions.iter().any(|action| matches!(action, AlterAction::Rename { .. })) {
             return Err(Error::invalid("RENAME TO stands alone in an ALTER TABLE").with_sqlstate("42601"));
         }
@@ -61,6 +79,12 @@ impl Session {
             RowsBecome::New => self.rewrite(&object, altered)?,
         }
         Ok(Outcome::done(tag))
+    }
+
+    /// The index of a UNIQUE of that name.
+    fn unique_index(&self, table: &str, name: &str) -> Option<Index> {
+        let own = |index: &Index| index.name.rsplit_once('.').map_or(index.name == name, |(_, own)| own == name);
+        self.catalog.indexes_on(table).find(|index| index.is_unique && own(index)).cloned()
     }
 
     /// Lets a source read no more. Its rows stay, also when the database is opened again.
@@ -143,7 +167,7 @@ impl Session {
         for index in indexes {
             let columns: Vec<String> =
                 index.key.iter().map(|column| after.schema.field(*column).name().clone()).collect();
-            let definition = super::create::index_definition(&index.name, name, &columns);
+            let definition = super::index::index_definition(&index.name, name, &columns, index.is_unique);
             facts.push(fact(index.id, DEFINITION, definition.clone().into_bytes()));
             redefined.push((index.name, definition));
         }
@@ -257,9 +281,19 @@ impl Session {
         let rows = self.collect_finished(&planned.planned)?;
         let rows = self.number_rows(&after, rows)?;
         let rows = self.fit_rows(&after, rows).map_err(|error| about(error, &object.name, draft))?;
+        let named = object_named(&after, &object.name);
+        for key in self.unique_keys(object) {
+            let at = |column: &usize| after.schema.index_of(object.schema.field(*column).name()).ok();
+            // (A key of a column that goes, goes with it.)
+            let Some(columns) = key.columns.iter().map(at).collect::<Option<Vec<usize>>>() else { continue };
+            let is_same = key.is_primary && columns == after.primary_key;
+            if key.is_primary && !is_same {
+                continue;
+            }
+            check_distinct(named.as_ref(), &UniqueKey { columns, ..key }, &rows)?;
+        }
         if !after.primary_key.is_empty() {
-            let keys: Vec<Batch> = rows.iter().map(|batch| batch.project(&after.primary_key)).collect();
-            check_distinct(object_named(&after, &object.name).as_ref(), &keys)?;
+            check_distinct(named.as_ref(), &UniqueKey::primary(&after), &rows)?;
         }
         Ok(rows)
     }
@@ -323,7 +357,7 @@ impl Session {
             let is_there = |column: &String| table.columns.iter().any(|field| field.name() == column);
             // (An index on a column that goes, goes with it.)
             if columns.iter().all(is_there) {
-                self.remake_index(&index.name, name, &columns)?;
+                self.remake_index(&index.name, name, &columns, index.is_unique)?;
             }
         }
         for view in views {
@@ -331,14 +365,14 @@ impl Session {
             for index in indexes.iter().filter(|index| index.relation == view.name) {
                 let columns: Vec<String> =
                     index.key.iter().map(|column| view.schema.field(*column).name().clone()).collect();
-                self.remake_index(&index.name, &view.name, &columns)?;
+                self.remake_index(&index.name, &view.name, &columns, false)?;
             }
         }
         Ok(())
     }
 
-    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String]) -> Result<(), Error> {
-        let definition = super::create::index_definition(name, relation, columns);
+    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String], is_unique: bool) -> Result<(), Error> {
+        let definition = super::index::index_definition(name, relation, columns, is_unique);
         match anabranch_sql::parse(&definition)?.into_iter().next().map(|parsed| parsed.statement) {
             Some(Statement::CreateIndex(create)) => self.create_index(&create, &definition).map(drop),
             _ => Err(Error::internal("the definition of an index makes one")),
@@ -435,7 +469,7 @@ impl Session {
         for index in &indexes {
             let columns: Vec<String> =
                 index.key.iter().map(|column| object.schema.field(*column).name().clone()).collect();
-            let text = super::create::index_definition(&index.name, &to, &columns);
+            let text = super::index::index_definition(&index.name, &to, &columns, index.is_unique);
             facts.push(SealedFact { object: index.id, name: DEFINITION, value: text.clone().into_bytes() });
             redefined.push((index.name.clone(), text));
         }
@@ -455,7 +489,7 @@ impl Session {
         let relation = self.catalog.get(&index.relation)?;
         let columns: Vec<String> =
             index.key.iter().map(|column| relation.schema.field(*column).name().clone()).collect();
-        let definition = super::create::index_definition(to, &index.relation, &columns);
+        let definition = super::index::index_definition(to, &index.relation, &columns, index.is_unique);
         let fact = SealedFact { object: index.id, name: DEFINITION, value: definition.clone().into_bytes() };
         self.record_definition(vec![], vec![], vec![fact])?;
         self.catalog.rename_index(name, to, definition);

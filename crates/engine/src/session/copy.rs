@@ -71,15 +71,16 @@ impl Session {
     /// All rows of the reader, checked.
     fn read_all(&mut self, object: &Object, fields: &[Field], reader: &mut dyn SourceReader) -> Result<Spool, Error> {
         let mut spool = Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max);
-        let mut keys = SeenKeys::default();
+        let unique = self.unique_keys(object);
+        let mut keys = SeenKeys::of(unique.clone());
         loop {
             self.interrupt.check()?;
             match reader.poll(self.settings.batch_rows_max)? {
                 Poll::Rows(batch) => {
                     let batch = self.fit_copied(object, fields, batch)?;
                     let batch = self.admit(&object.name, batch, Arrival::InOrder)?;
-                    self.check_primary_key(object, std::slice::from_ref(&batch))?;
-                    keys.add(&object.primary_key, &batch);
+                    self.check_keys(object, std::slice::from_ref(&batch))?;
+                    keys.add(&batch);
                     spool.push(batch)?;
                     self.publish_copy(object, reader, spool.n_rows() as u64);
                 }
@@ -87,7 +88,7 @@ impl Session {
                 Poll::Done => break,
             }
         }
-        keys.check_repeated(object, &mut spool)?;
+        keys.check_repeated(object, unique, &mut spool)?;
         Ok(spool)
     }
 

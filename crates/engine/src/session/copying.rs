@@ -57,7 +57,7 @@ impl Session {
             decoder: Decoder::new(&copy.table, &fields, format),
             fields,
             spool: Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max),
-            keys: SeenKeys::default(),
+            keys: SeenKeys::of(self.unique_keys(&object)),
         });
         let CopyEnd::Path(path) = &copy.from else {
             let n_columns = copying.fields.len();
@@ -96,7 +96,7 @@ impl Session {
             Ok(fitted) => fitted,
             Err(error) => return Err(self.placed(&object, copy, block, &batch).unwrap_or(error)),
         };
-        copy.keys.add_all(&object.primary_key, &fitted);
+        copy.keys.add(&fitted);
         copy.spool.push(fitted)?;
         // (The COPY is not the client's while a block of it is looked at.)
         match self.client.held.set(copy.spool.size_bytes()) {
@@ -130,10 +130,10 @@ impl Session {
     /// Makes one commit of all rows.
     pub(crate) fn finish_copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Outcome, Error> {
         let object = self.copied_into(&copy)?;
-        copy.keys.check_repeated(&object, &mut copy.spool)?;
+        copy.keys.check_repeated(&object, self.unique_keys(&object), &mut copy.spool)?;
         let table = copy.table.clone();
         self.keeping_watermark(&table, |session| {
-            copy.spool.each(|batch| session.check_primary_key(&object, std::slice::from_ref(&batch)))?;
+            copy.spool.each(|batch| session.check_keys(&object, std::slice::from_ref(&batch)))?;
             if session.client.transaction.is_some() {
                 return copy.spool.each(|batch| {
                     let batch = session.admit(&table, batch, Arrival::InOrder)?;

@@ -1,4 +1,4 @@
-//! CREATE TABLE, SOURCE, VIEW, MATERIALIZED VIEW and INDEX.
+//! CREATE TABLE, SOURCE, VIEW and MATERIALIZED VIEW.
 //!
 //! Law: the name appears in the catalog last, after all that can fail; what was installed before a
 //! failure is taken down again.
@@ -10,7 +10,7 @@ use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
 use anabranch_sql::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, LifetimeClause, ObjectKind, Rules,
+    CreateSource, CreateTable, CreateTableAs, CreateView, LifetimeClause, ObjectKind, Rules,
 };
 use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, planned_columns};
@@ -20,12 +20,13 @@ use datafusion_expr::Expr;
 
 use super::context::{Named, visible_schema};
 use super::dataflows::Sink;
+use super::index::quoted;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::write::n_rows;
 use crate::catalog::{
-    Arranged, Created, Index, Maintained, Object, ObjectId, Planning, Retain, SourceOptions, TableRules, Watermark,
-    is_temporary, kind_name,
+    Arranged, Created, Maintained, Object, Planning, Retain, SourceOptions, TableRules, Watermark, is_temporary,
+    kind_name,
 };
 use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
@@ -47,7 +48,15 @@ impl Session {
         if let Some(outcome) = self.existing("CREATE TABLE", &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        self.create_table_named(create, text)?;
+        if create.uniques.is_empty() {
+            self.create_table_named(create, text)?;
+            return Ok(Outcome::done("CREATE TABLE"));
+        }
+        // (UNIQUE makes indexes, which are recorded by themselves.)
+        self.create_table_named(create, &create.definition())?;
+        for unique in &create.uniques {
+            self.create_unique(&create.name, unique).inspect_err(|_| self.drop_created(&create.name))?;
+        }
         Ok(Outcome::done("CREATE TABLE"))
     }
 
@@ -116,6 +125,7 @@ impl Session {
             defaults: vec![None; columns.len()],
             columns,
             primary_key: vec![],
+            uniques: vec![],
             watermark: None,
             is_append_only: false,
             options: vec![],
@@ -276,38 +286,6 @@ impl Session {
         Ok(object)
     }
 
-    pub(super) fn create_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
-        let object = self.catalog.get(&create.relation)?.clone();
-        let key = index_columns(&object, &create.columns)?;
-        let name = match &create.name {
-            Some(name) => name.clone(),
-            None => self.free_index_name(&object, &key),
-        };
-        if let Some(outcome) = self.existing("CREATE INDEX", &name, create.if_not_exists)? {
-            return Ok(outcome);
-        }
-        let detail = self.arrange(&object, &key, &name)?;
-        let object = self.catalog.get(&create.relation)?;
-        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-        let arrangement = arranged
-            .clone()
-            .find(|arranged| arranged.owners.contains(&name))
-            .map(|arranged| arranged.arrangement)
-            .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
-        let relation = create.relation.clone();
-        // A name that was chosen is part of the definition: made again, the index shall have it
-        // too.
-        let definition = match &create.name {
-            Some(_) => text.to_string(),
-            None => index_definition(&name, &relation, &create.columns),
-        };
-        self.catalog.add_index(Index { id: ObjectId::default(), name, relation, key, arrangement, definition });
-        Ok(match detail {
-            Some(detail) => Outcome::done_with("CREATE INDEX", detail),
-            None => Outcome::done("CREATE INDEX"),
-        })
-    }
-
     /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is
     /// refused now.
     pub(super) fn check_defaults(&self, object: &Object) -> Result<(), Error> {
@@ -325,7 +303,7 @@ impl Session {
     }
 
     /// `Some` when the name exists and that is fine, an error when it exists and is not.
-    fn existing(&self, tag: &str, name: &str, if_not_exists: bool) -> Result<Option<Outcome>, Error> {
+    pub(super) fn existing(&self, tag: &str, name: &str, if_not_exists: bool) -> Result<Option<Outcome>, Error> {
         let Some(kind) = self.catalog.kind_of(name) else { return Ok(None) };
         let message = format!("{} \"{name}\" already exists", kind_name(kind));
         if if_not_exists {
@@ -467,23 +445,6 @@ impl Session {
         let query = anabranch_sql::parse::parse_query(text)?;
         Ok(self.plan_view(&query)?.planned.plan)
     }
-
-    fn free_index_name(&self, object: &Object, key: &[usize]) -> String {
-        let columns: Vec<&str> = key.iter().map(|column| object.schema.field(*column).name().as_str()).collect();
-        let base = format!("{}_{}_idx", object.name, columns.join("_"));
-        let mut names = std::iter::once(base.clone()).chain((1..).map(|i| format!("{base}{i}")));
-        names.find(|name| !self.catalog.contains(name)).expect("the names to try are endless")
-    }
-}
-
-/// The statement that makes an index.
-pub(super) fn index_definition(name: &str, relation: &str, columns: &[String]) -> String {
-    let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
-    format!("CREATE INDEX {} ON {} ({})", quoted_path(name), quoted_path(relation), columns.join(", "))
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The statement that makes a table of these columns.
@@ -534,25 +495,6 @@ fn view_schema(kind: ObjectKind, create: &CreateView, plan: &Plan) -> Result<Sch
     // Checked for names and types; the types stay as the plan computes them.
     planned_schema(kind_name(kind), &create.name, &fields)?;
     Ok(Arc::new(Schema::new(fields)))
-}
-
-/// Positions of the columns, which must differ.
-fn index_columns(object: &Object, names: &[String]) -> Result<Vec<usize>, Error> {
-    let mut key = Vec::with_capacity(names.len());
-    for name in names {
-        let position = object.schema.index_of(name).map_err(|_| {
-            let error = Error::invalid(format!("column \"{name}\" of relation \"{}\" does not exist", object.name));
-            match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
-                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-                None => error,
-            }
-        })?;
-        if key.contains(&position) {
-            return Err(Error::invalid(format!("column \"{name}\" appears twice in the index")));
-        }
-        key.push(position);
-    }
-    Ok(key)
 }
 
 /// Output columns that make up the group of the topmost aggregation, when all of them are visible.

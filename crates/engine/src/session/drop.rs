@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// Drops an index. Queries that share its arrangement keep it until they go.
-    fn drop_index(&mut self, name: &str) {
+    pub(super) fn drop_index(&mut self, name: &str) {
         let Some(index) = self.catalog.remove_index(name) else { return };
         let Some(object) = self.catalog.find_mut(&index.relation) else { return };
         let Some(maintained) = &mut object.maintained else { return };

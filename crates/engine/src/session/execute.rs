@@ -83,7 +83,7 @@ impl Session {
             Statement::CreateTableAs(create) => self.create_table_as(create),
             Statement::CreateSource(create) => self.define(|session| session.create_source(create, text)),
             Statement::CreateView(create) => self.define_view(create, text),
-            Statement::CreateIndex(create) => self.define(|session| session.create_index(create, text)),
+            Statement::CreateIndex(create) => self.define(|session| session.add_index(create, text)),
             Statement::Insert(insert) => self.insert_rows(insert),
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
@@ -104,7 +104,13 @@ impl Session {
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),
             Statement::Reset { name } => self.reset(name.as_deref()),
-            Statement::Unlisten => Ok(Outcome::done("UNLISTEN")),
+            Statement::Needless { tag, relations, notice } => {
+                relations.iter().try_for_each(|name| self.catalog.get(name).map(|_| ()))?;
+                Ok(match notice {
+                    Some(notice) => Outcome::done_with(*tag, notice.to_string()),
+                    None => Outcome::done(*tag),
+                })
+            }
             Statement::Discard { all } => self.discard(*all),
             Statement::SetTransaction { access, scope } => self.set_transaction(*access, *scope),
             Statement::Prepare(prepare) => self.prepare_named(prepare),
@@ -118,7 +124,10 @@ impl Session {
 
     /// Makes an object and records it. What cannot be recorded is dropped again: no statement has
     /// seen it.
-    fn define(&mut self, make: impl FnOnce(&mut Session) -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+    pub(super) fn define(
+        &mut self,
+        make: impl FnOnce(&mut Session) -> Result<Outcome, Error>,
+    ) -> Result<Outcome, Error> {
         let before = self.catalog.next_object();
         let outcome = make(self)?;
         let created = self.created_since(before);

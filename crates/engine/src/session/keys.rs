@@ -1,4 +1,6 @@
-//! Keys that come twice.
+//! Keys that come twice: of primary keys, and of UNIQUE, which is an index that is checked.
+//!
+//! Cost: a look-up of the changed rows' keys for each key of the table.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,19 +8,23 @@ use std::hash::{BuildHasherDefault, Hasher};
 use anabranch_batch::Batch;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::hash::hash_columns;
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 
 use crate::catalog::Object;
 use crate::coerce::row_text;
 use crate::error::Error;
 use crate::spool::Spool;
 
-/// Hashes of the primary keys read so far.
+/// Keys of rows that were read and are not in the table yet.
 #[derive(Default)]
-pub(crate) struct SeenKeys {
-    pub(crate) hashes: Hashes,
-    /// Hashes that came in more than one block.
-    pub(crate) repeated: Hashes,
+pub(crate) struct SeenKeys(Vec<SeenKey>);
+
+/// Hashes of the values of a key.
+struct SeenKey {
+    key: UniqueKey,
+    hashes: Hashes,
+    /// Hashes that came more than once.
+    repeated: Hashes,
 }
 
 /// A set of hashes, which need not be hashed again. (A tenth of loading a large file went into
@@ -44,56 +50,93 @@ impl Hasher for Spread {
 }
 
 impl SeenKeys {
-    /// Takes note of a block's keys, which may come more than once within it.
-    pub(crate) fn add_all(&mut self, key: &[usize], block: &Batch) {
-        if key.is_empty() {
-            return;
-        }
-        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
-        for hash in hash_columns(&columns, block.len()) {
-            if !self.hashes.insert(hash) {
-                self.repeated.insert(hash);
+    pub(crate) fn of(keys: Vec<UniqueKey>) -> SeenKeys {
+        let seen = |key| SeenKey { key, hashes: Hashes::default(), repeated: Hashes::default() };
+        SeenKeys(keys.into_iter().map(seen).collect())
+    }
+
+    /// Takes note of a block's keys.
+    pub(crate) fn add(&mut self, block: &Batch) {
+        for SeenKey { key, hashes, repeated } in &mut self.0 {
+            let keys = key.of_rows(block);
+            for hash in hash_columns(keys.columns(), keys.len()) {
+                if !hashes.insert(hash) {
+                    repeated.insert(hash);
+                }
             }
         }
     }
 
-    /// Takes note of a block's keys, which are distinct within it.
-    pub(crate) fn add(&mut self, key: &[usize], block: &Batch) {
-        if key.is_empty() {
-            return;
+    /// Compares the keys whose hashes were repeated. `keys` are those that the table has by now.
+    pub(crate) fn check_repeated(&self, object: &Object, keys: Vec<UniqueKey>, spool: &mut Spool) -> Result<(), Error> {
+        let is_new = |key: &UniqueKey| self.0.iter().all(|seen| seen.key != *key);
+        let (new, known): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_new);
+        let mut later = SeenKeys::of(new);
+        if !later.0.is_empty() {
+            spool.each(|block| {
+                later.add(&block);
+                Ok(())
+            })?;
         }
-        let columns: Vec<ArrayRef> = key.iter().map(|column| block.column(*column).clone()).collect();
-        let hashes: Hashes = hash_columns(&columns, block.len()).into_iter().collect();
-        self.repeated.extend(hashes.iter().filter(|hash| self.hashes.contains(hash)));
-        self.hashes.extend(hashes);
-    }
-
-    /// Compares the keys whose hashes were repeated.
-    pub(crate) fn check_repeated(&self, object: &Object, spool: &mut Spool) -> Result<(), Error> {
-        if self.repeated.is_empty() {
-            return Ok(());
+        let known = self.0.iter().filter(|seen| known.contains(&seen.key));
+        for SeenKey { key, repeated, .. } in known.chain(&later.0).filter(|seen| !seen.repeated.is_empty()) {
+            let mut suspects: Vec<Batch> = Vec::new();
+            spool.each(|block| {
+                let hashes = hash_columns(block.project(&key.columns).columns(), block.len());
+                let rows = (0..block.len()).filter(|row| repeated.contains(&hashes[*row])).map(|row| row as u32);
+                suspects.push(key.of_rows(&block.take(&rows.collect::<Vec<_>>())));
+                Ok(())
+            })?;
+            check_sums(object, key, &suspects)?;
         }
-        let mut suspects: Vec<Batch> = Vec::new();
-        spool.each(|block| {
-            let keys = block.project(&object.primary_key);
-            let hashes = hash_columns(keys.columns(), keys.len());
-            let rows: Vec<u32> =
-                (0..keys.len()).filter(|row| self.repeated.contains(&hashes[*row])).map(|row| row as u32).collect();
-            suspects.push(keys.take(&rows));
-            Ok(())
-        })?;
-        check_distinct(object, &suspects)
+        Ok(())
     }
 }
 
-/// Refuses keys of a table that add up to more than one row.
-pub(crate) fn check_distinct(object: &Object, keys: &[Batch]) -> Result<(), Error> {
+/// Columns in which the rows of a table differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UniqueKey {
+    pub(crate) columns: Vec<usize>,
+    /// Of others, rows with NULL in one of the columns are all distinct.
+    pub(crate) is_primary: bool,
+}
+
+impl UniqueKey {
+    pub(crate) fn primary(object: &Object) -> UniqueKey {
+        UniqueKey { columns: object.primary_key.clone(), is_primary: true }
+    }
+
+    /// The keys of these rows, those left out that equal no other.
+    pub(crate) fn of_rows(&self, rows: &Batch) -> Batch {
+        let keys = rows.project(&self.columns);
+        let nulls: Vec<&ArrayRef> = keys.columns().iter().filter(|column| column.null_count() > 0).collect();
+        if self.is_primary || nulls.is_empty() {
+            return keys;
+        }
+        let places: Vec<u32> = (0..keys.len())
+            .filter(|row| nulls.iter().all(|column| column.is_valid(*row)))
+            .map(|row| row as u32)
+            .collect();
+        keys.take(&places)
+    }
+}
+
+/// Refuses rows of a table whose keys add up to more than one row.
+pub(crate) fn check_distinct(object: &Object, key: &UniqueKey, rows: &[Batch]) -> Result<(), Error> {
+    check_sums(object, key, &rows.iter().map(|batch| key.of_rows(batch)).collect::<Vec<_>>())
+}
+
+/// Refuses keys that add up to more than one row.
+pub(super) fn check_sums(object: &Object, key: &UniqueKey, keys: &[Batch]) -> Result<(), Error> {
     let Some(sums) = Batch::concat(keys).map(consolidate) else { return Ok(()) };
     let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };
-    Err(Error::data(format!("duplicate key in table \"{}\"", object.name)).with_detail(format!(
-        "The primary key ({}) = ({}) would appear {} times.",
-        object.column_list(&object.primary_key),
-        row_text(sums.columns(), row),
-        sums.diffs().get(row)
-    )))
+    let often = format!("would appear {} times", sums.diffs().get(row));
+    Err(duplicate(object, key, &row_text(sums.columns(), row), &often))
+}
+
+/// The error of a key that comes more often.
+pub(super) fn duplicate(object: &Object, key: &UniqueKey, value: &str, often: &str) -> Error {
+    let which = if key.is_primary { "primary" } else { "unique" };
+    Error::data(format!("duplicate key in table \"{}\"", object.name))
+        .with_detail(format!("The {which} key ({}) = ({value}) {often}.", object.column_list(&key.columns)))
 }

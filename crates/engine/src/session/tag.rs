@@ -37,7 +37,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::DropSchema { .. } => "DROP SCHEMA",
         Statement::Set { .. } | Statement::SetTransaction { .. } => "SET",
         Statement::Reset { .. } => "RESET",
-        Statement::Unlisten => "UNLISTEN",
+        Statement::Needless { tag, .. } => tag,
         Statement::Discard { all: true } => "DISCARD ALL",
         Statement::Discard { all: false } => "DISCARD PLANS",
         Statement::Prepare(_) => "PREPARE",

@@ -232,7 +232,7 @@ impl Session {
             };
             let Some(net) = staged.net() else { continue };
             // Keys were compared with rows as they were then.
-            self.check_primary_key(&object, std::slice::from_ref(&net)).map_err(|error| {
+            self.check_keys(&object, std::slice::from_ref(&net)).map_err(|error| {
                 conflict(&format!("another transaction has written the same keys of table \"{table}\""))
                     .with_detail(error.detail.unwrap_or(error.message))
             })?;
@@ -392,7 +392,7 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Set { .. }
         | Statement::Reset { .. }
         | Statement::Discard { .. }
-        | Statement::Unlisten
+        | Statement::Needless { .. }
         | Statement::SetTransaction { .. }
         | Statement::Prepare(_)
         | Statement::Execute(_)

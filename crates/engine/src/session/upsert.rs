@@ -1,5 +1,5 @@
-//! INSERT .. ON CONFLICT: rows whose primary key is there change the row that has it, or are left
-//! out.
+//! INSERT .. ON CONFLICT: rows whose key is there change the row that has it, or are left out. The
+//! key is the one that the conflict names; DO NOTHING without a name looks at all keys.
 //!
 //! Law: one commit; the table's rows as of the last commit decide. Of several proposed rows with
 //! one key DO NOTHING takes the first, DO UPDATE refuses all, as PostgreSQL does. Cost: a lookup of
@@ -15,10 +15,10 @@ use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::PROPOSED;
 use anabranch_sql::statement::Insert;
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 
 use super::context::Named;
-use super::keys::check_distinct;
+use super::keys::{UniqueKey, check_distinct};
 use super::state::Session;
 use crate::catalog::Object;
 use crate::error::Error;
@@ -39,7 +39,8 @@ impl Session {
         let object = self.catalog.table(&insert.table)?.clone();
         let updates = insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
         let names_none = insert.conflict.as_ref().is_none_or(|conflict| conflict.columns.is_empty());
-        if object.primary_key.is_empty() && names_none {
+        let keys = self.unique_keys(&object);
+        if keys.is_empty() && names_none {
             // Rows without a key meet no conflict.
             return Ok(Upsert { fresh: proposed, removed: vec![], added: vec![] });
         }
@@ -49,13 +50,19 @@ impl Session {
         let proposed: Vec<Batch> = proposed.into_iter().map(|batch| one_by_one(batch.flatten())).collect();
         let fresh = match Batch::concat(&proposed) {
             Some(rows) => {
-                let keys = rows.project(&object.primary_key);
-                if updates {
-                    refuse_repeated(&object, &keys)?;
+                let columns = insert.conflict.as_ref().map(|conflict| conflict.columns.as_slice()).unwrap_or_default();
+                let arbiters: Vec<UniqueKey> =
+                    keys.into_iter().filter(|key| columns.is_empty() || is_of(&object, key, columns)).collect();
+                if let (true, Some(arbiter)) = (updates, arbiters.first()) {
+                    refuse_repeated(&object, arbiter, &rows)?;
                 }
-                let there = self.rows_with_keys(&object, keys.columns().to_vec())?;
-                let there: Vec<Batch> = there.iter().map(|batch| batch.project(&object.primary_key)).collect();
-                vec![rows.take(&unknown_keys(&there, keys.columns(), keys.len()))]
+                let mut known = Vec::new();
+                for key in arbiters {
+                    let keys = key.of_rows(&rows).columns().to_vec();
+                    let there = self.rows_with_keys(&object, &key.columns, keys)?;
+                    known.push(KnownKeys::of(&rows, &key, &there));
+                }
+                vec![rows.take(&fresh_rows(known, rows.len()))]
             }
             None => vec![],
         };
@@ -91,8 +98,14 @@ fn over_proposed(plan: &Arc<Plan>, proposed: &[Batch]) -> Result<Arc<Plan>, Erro
     problem.map_or(Ok(plan), Err)
 }
 
-fn refuse_repeated(object: &Object, keys: &Batch) -> Result<(), Error> {
-    check_distinct(object, std::slice::from_ref(keys)).map_err(|error| {
+/// Whether the key is of these columns, in any order.
+fn is_of(object: &Object, key: &UniqueKey, columns: &[String]) -> bool {
+    let names: Vec<&String> = key.columns.iter().map(|at| object.schema.field(*at).name()).collect();
+    names.len() == columns.len() && names.iter().all(|name| columns.contains(name))
+}
+
+fn refuse_repeated(object: &Object, key: &UniqueKey, rows: &Batch) -> Result<(), Error> {
+    check_distinct(object, key, std::slice::from_ref(rows)).map_err(|error| {
         let refused = Error::data("ON CONFLICT DO UPDATE cannot change a row a second time");
         refused.with_detail(error.detail.unwrap_or_default()).with_hint("Propose each key once.")
     })
@@ -106,28 +119,56 @@ pub(super) fn one_by_one(batch: Batch) -> Batch {
     batch.take(&rows).with_times(Times::Constant(0)).with_diffs(Diffs::Constant(1))
 }
 
-/// The first row of each key that is not among those known.
-fn unknown_keys(known: &[Batch], keys: &[ArrayRef], n_rows: usize) -> Vec<u32> {
-    let known = Batch::concat(known);
-    let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
-    if let Some(known) = &known {
-        for (row, hash) in hash_columns(known.columns(), known.len()).into_iter().enumerate() {
-            by_hash.entry(hash).or_default().push(row as u32);
+/// The values of a key: those of proposed rows, and those that are in the table.
+struct KnownKeys {
+    proposed: Batch,
+    hashes: Vec<u64>,
+    /// Whether a row may meet a conflict: not if there is NULL in its key.
+    is_compared: Vec<bool>,
+    there: Option<Batch>,
+    /// Rows of the table by hash.
+    places: HashMap<u64, Vec<u32>>,
+    /// Proposed rows that are taken, by hash.
+    taken: HashMap<u64, Vec<u32>>,
+}
+
+impl KnownKeys {
+    fn of(rows: &Batch, key: &UniqueKey, there: &[Batch]) -> KnownKeys {
+        let proposed = rows.project(&key.columns);
+        let is_null = |row: usize| proposed.columns().iter().any(|column| column.is_null(row));
+        let is_compared = (0..rows.len()).map(|row| key.is_primary || !is_null(row)).collect();
+        let there = Batch::concat(&there.iter().map(|batch| key.of_rows(batch)).collect::<Vec<_>>());
+        let mut places: HashMap<u64, Vec<u32>> = HashMap::new();
+        if let Some(there) = &there {
+            for (row, hash) in hash_columns(there.columns(), there.len()).into_iter().enumerate() {
+                places.entry(hash).or_default().push(row as u32);
+            }
         }
+        let hashes = hash_columns(proposed.columns(), proposed.len());
+        KnownKeys { proposed, hashes, is_compared, there, places, taken: HashMap::new() }
     }
-    let mut chosen: HashMap<u64, Vec<u32>> = HashMap::new();
+
+    fn is_known(&self, row: u32) -> bool {
+        let (keys, hash) = (self.proposed.columns(), self.hashes[row as usize]);
+        let equals = |others: &[ArrayRef], place: &u32| rows_equal(keys, &[row], others, &[*place])[0];
+        let in_table = |there: &Batch| {
+            self.places.get(&hash).is_some_and(|places| places.iter().any(|place| equals(there.columns(), place)))
+        };
+        let is_taken = || self.taken.get(&hash).is_some_and(|taken| taken.iter().any(|place| equals(keys, place)));
+        self.is_compared[row as usize] && (self.there.as_ref().is_some_and(in_table) || is_taken())
+    }
+}
+
+/// The first row of each key that is not known, for all keys.
+fn fresh_rows(mut keys: Vec<KnownKeys>, n_rows: usize) -> Vec<u32> {
     let mut rows = Vec::new();
-    for (row, hash) in hash_columns(keys, n_rows).into_iter().enumerate() {
-        let row = row as u32;
-        let is_known = known.as_ref().is_some_and(|known| {
-            let places = by_hash.get(&hash).into_iter().flatten();
-            places.into_iter().any(|place| rows_equal(keys, &[row], known.columns(), &[*place])[0])
-        });
-        let same = chosen.entry(hash).or_default();
-        if is_known || same.iter().any(|other| rows_equal(keys, &[row], keys, &[*other])[0]) {
+    for row in 0..n_rows as u32 {
+        if keys.iter().any(|key| key.is_known(row)) {
             continue;
         }
-        same.push(row);
+        for key in &mut keys {
+            key.taken.entry(key.hashes[row as usize]).or_default().push(row);
+        }
         rows.push(row);
     }
     rows

@@ -12,7 +12,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
 use super::context::{Named, visible_schema};
-use super::keys::check_distinct;
+use super::keys::{UniqueKey, check_distinct};
 use super::outcome::{Outcome, Rows};
 use super::rules::check_rows;
 use super::state::Session;
@@ -182,7 +182,7 @@ impl Session {
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
         let changes = self.fit_rows(&object, changes)?;
-        self.check_primary_key(&object, &changes)?;
+        self.check_keys(&object, &changes)?;
         self.commit_batches(table, changes)
     }
 
@@ -203,26 +203,19 @@ impl Session {
         Ok(fitted)
     }
 
-    pub(super) fn check_primary_key(&mut self, object: &Object, changes: &[Batch]) -> Result<(), Error> {
-        if object.primary_key.is_empty() {
-            return Ok(());
-        }
-        let keys: Vec<Batch> = changes.iter().map(|batch| batch.project(&object.primary_key)).collect();
-        let Some(keys) = Batch::concat(&keys) else { return Ok(()) };
-        let there = self.rows_with_keys(object, keys.columns().to_vec())?;
-        let there =
-            there.iter().map(|batch| batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten());
-        check_distinct(object, &there.chain([keys]).collect::<Vec<_>>())
-    }
-
     /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and
     /// those that were written.
-    pub(super) fn rows_with_keys(&mut self, object: &Object, keys: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
+    pub(super) fn rows_with_keys(
+        &mut self,
+        object: &Object,
+        key: &[usize],
+        keys: Vec<ArrayRef>,
+    ) -> Result<Vec<Batch>, Error> {
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arranged = arrangements
             .clone()
-            .find(|arranged| arranged.key == object.primary_key)
-            .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its primary key", object.name)))?;
+            .find(|arranged| arranged.key == key)
+            .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its key", object.name)))?;
         let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), keys: Some(keys) };
         let result = match self.answered() {
             Some(result) => result,
@@ -252,9 +245,8 @@ fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
             .with_detail("Without one a row that is joined twice cannot be told from two equal rows.")
             .with_hint("Use a subquery: SET x = (SELECT .. WHERE ..) and WHERE EXISTS (..)."));
     }
-    let keys: Vec<Batch> =
-        old.iter().map(|batch| batch.project(&object.primary_key).with_times(Times::Constant(0)).flatten()).collect();
-    check_distinct(object, &keys).map_err(|error| {
+    let old: Vec<Batch> = old.iter().map(|batch| batch.clone().with_times(Times::Constant(0)).flatten()).collect();
+    check_distinct(object, &UniqueKey::primary(object), &old).map_err(|error| {
         Error::data(format!("UPDATE .. FROM joins a row of table \"{}\" with several others", object.name))
             .with_detail(error.detail.unwrap_or_default())
             .with_hint("Join with a query that has one row for each key, for example with GROUP BY.")

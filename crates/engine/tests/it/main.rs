@@ -31,6 +31,7 @@ mod sources;
 mod subscribe;
 mod subscribers;
 mod support;
+mod unique;
 mod waiting;
 mod workers;
 mod write;

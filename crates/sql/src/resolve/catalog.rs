@@ -32,6 +32,12 @@ pub trait Catalog: Sync {
         vec![]
     }
 
+    /// Columns of a table in which rows differ, beside its primary key.
+    fn unique_keys(&self, table: &str) -> Vec<Vec<usize>> {
+        let _ = table;
+        vec![]
+    }
+
     /// The catalog's name of what a client means by a plain name; `None` is the name itself.
     fn own(&self, name: &str) -> Option<String> {
         let _ = name;

@@ -102,8 +102,15 @@ pub enum Statement {
         /// The setting; `None` is ALL.
         name: Option<String>,
     },
-    /// `UNLISTEN`: LISTEN is not supported, so there is nothing to do.
-    Unlisten,
+    /// `UNLISTEN`, `ANALYZE`, `VACUUM`, `REFRESH` and `COMMENT`: there is nothing to do.
+    Needless {
+        /// What clients are answered.
+        tag: &'static str,
+        /// Relations that must be there.
+        relations: Vec<String>,
+        /// Why there is nothing to do.
+        notice: Option<&'static str>,
+    },
     /// `DISCARD`.
     Discard {
         /// Whether statements, cursors and settings go too.
@@ -161,6 +168,8 @@ pub struct CreateTable {
     pub defaults: Vec<Option<ast::Expr>>,
     /// Positions of the primary key's columns; empty without one.
     pub primary_key: Vec<usize>,
+    /// `UNIQUE`, which are indexes of their own once the table is there.
+    pub uniques: Vec<UniqueClause>,
     /// `WATERMARK FOR`.
     pub watermark: Option<Watermark>,
     /// `APPEND ONLY`: rows are never changed or deleted.
@@ -171,6 +180,15 @@ pub struct CreateTable {
     pub rules: Rules,
     /// How long it is there.
     pub lifetime: LifetimeClause,
+}
+
+/// `[CONSTRAINT name] UNIQUE (columns)`: no two rows are equal in all of them. NULL equals nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueClause {
+    /// `None` asks the session to make one up: `table_columns_key`.
+    pub name: Option<String>,
+    /// Names of columns.
+    pub columns: Vec<String>,
 }
 
 /// How long a table is there.
@@ -325,6 +343,8 @@ pub enum AlterAction {
         /// The condition.
         expr: ast::Expr,
     },
+    /// `ADD [CONSTRAINT name] UNIQUE`: it stands alone in a statement.
+    AddUnique(UniqueClause),
     /// `ADD PRIMARY KEY`.
     AddPrimaryKey {
         /// Columns, in order.
@@ -354,6 +374,8 @@ pub struct NewColumn {
     pub checks: Vec<(Option<String>, ast::Expr)>,
     /// `PRIMARY KEY`.
     pub is_key: bool,
+    /// `UNIQUE`.
+    pub uniques: Vec<UniqueClause>,
 }
 
 /// `CREATE TABLE [IF NOT EXISTS] name [(names)] AS query`: a table with the answer of today.
@@ -438,6 +460,8 @@ pub struct CreateIndex {
     pub relation: String,
     /// Columns, in order.
     pub columns: Vec<String>,
+    /// `UNIQUE`: rows of a table that are equal in them are refused.
+    pub is_unique: bool,
 }
 
 /// `INSERT INTO table [(columns)] query`.

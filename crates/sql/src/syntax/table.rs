@@ -156,7 +156,7 @@ impl Altered {
             AlterAction::AddCheck { name, expr } => self.add_check(name.clone(), expr.clone()),
             AlterAction::AddPrimaryKey { columns } => self.add_primary_key(columns),
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
-            AlterAction::Rename { .. } | AlterAction::Stop | AlterAction::Nothing => Ok(()),
+            AlterAction::Rename { .. } | AlterAction::AddUnique(_) | AlterAction::Stop | AlterAction::Nothing => Ok(()),
         }
     }
 
@@ -188,6 +188,10 @@ impl Altered {
         self.rows = RowsBecome::New;
         for (name, expr) in &column.checks {
             self.add_check(name.clone(), expr.clone())?;
+        }
+        if !column.uniques.is_empty() {
+            let hint = "Add the column, then ALTER TABLE .. ADD UNIQUE (column).";
+            return Err(SqlError::unsupported("UNIQUE of a column that is added", hint));
         }
         if column.is_key { self.add_primary_key(std::slice::from_ref(name)) } else { Ok(()) }
     }

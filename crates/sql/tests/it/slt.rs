@@ -62,6 +62,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                     fields.fields().iter().take(planned.visible).enumerate().map(column).collect();
                 if !shall_fail {
                     catalog.apply(Statement::CreateTable(CreateTable {
+                        uniques: vec![],
                         name: create.name.clone(),
                         if_not_exists: false,
                         defaults: vec![None; columns.len()],

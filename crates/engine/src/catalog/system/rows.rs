@@ -164,7 +164,7 @@ fn indexes(snapshot: &Snapshot) -> Vec<Row> {
             ("indrelid", snapshot.relations[index.relation].oid.into()),
             ("indnatts", (n_columns as i32).into()),
             ("indnkeyatts", (n_columns as i32).into()),
-            ("indisunique", is_key.into()),
+            ("indisunique", index.is_unique.into()),
             ("indisprimary", is_key.into()),
             ("indimmediate", true.into()),
             ("indisvalid", true.into()),

@@ -113,6 +113,7 @@ pub(super) struct DescribedIndex {
     pub key: Vec<usize>,
     /// The constraint of a primary key.
     pub constraint: Option<u32>,
+    pub is_unique: bool,
 }
 
 fn number(id: ObjectId) -> u32 {
@@ -136,12 +137,13 @@ impl Snapshot {
             relation: place,
             key: relation.primary_key.clone(),
             constraint: Some(relation.oid + 2),
+            is_unique: true,
         };
         let of_index = |index: &Index| {
             let relation = place(&index.relation)?;
             let name = own_name(&index.name, relations.get(relation)?.space.0).to_owned();
             let (oid, key) = (number(index.id), index.key.clone());
-            Some(DescribedIndex { oid, name, relation, key, constraint: None })
+            Some(DescribedIndex { oid, name, relation, key, constraint: None, is_unique: index.is_unique })
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         Snapshot { relations, indexes, schemas }

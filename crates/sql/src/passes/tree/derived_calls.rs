@@ -20,6 +20,20 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             [n] => format!("array_repeat({value}, {n})"),
             _ => return None,
         },
+        // (A literal in quotes is bytes, or an interval, to PostgreSQL.)
+        (
+            "encode" | "get_byte" | "set_byte" | "get_bit" | "set_bit" | "convert_from" | "sha224" | "sha256"
+            | "sha384" | "sha512",
+            [Expr::Value(value), rest @ ..],
+        ) if matches!(value.value, Value::SingleQuotedString(_)) => {
+            let rest: String = rest.iter().map(|arg| format!(", {arg}")).collect();
+            format!("{name}(CAST({value} AS bytea){rest})")
+        }
+        ("justify_interval" | "justify_days" | "justify_hours", [Expr::Value(value)])
+            if matches!(value.value, Value::SingleQuotedString(_)) =>
+        {
+            format!("{name}(CAST({value} AS interval))")
+        }
         // (Zeros at the end are not kept.)
         ("min_scale", [x]) => format!("length(split_part(CAST(CAST({x} AS numeric) AS text), '.', 2))"),
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),

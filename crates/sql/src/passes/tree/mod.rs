@@ -31,6 +31,7 @@ mod names;
 pub(crate) mod on_close;
 mod order_names;
 mod output_names;
+mod records;
 mod recursion;
 mod refuse;
 mod regression;
@@ -45,6 +46,7 @@ mod system;
 mod table;
 mod type_kinds;
 mod vectors;
+mod whole_rows;
 mod window_table;
 
 use std::collections::BTreeSet;

@@ -6,8 +6,9 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts,
-    json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, recursion, refuse,
-    rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds, vectors, window_table,
+    json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records, recursion,
+    refuse, rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds, vectors,
+    whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -77,6 +78,36 @@ const SYSTEM: &[Pass<Hooks>] = &[
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "FETCH FIRST as LIMIT, or as a rank",
+        run: Hooks { query: Some(|query, _| fetch::to_limit(query)), ..NONE },
+        gives: "LIMIT n; for WITH TIES a condition on rank()",
+        reason: "DataFusion ignores FETCH FIRST",
+        example: "SELECT k FROM t ORDER BY k FETCH FIRST 1 ROW ONLY",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "records of documents",
+        run: Hooks { factor: Some(|factor, _| records::rewrite(factor)), ..NONE },
+        gives: "a query of the members that the alias names in place of jsonb_to_record and its like",
+        reason: "DataFusion has no functions whose columns the alias declares",
+        example: "SELECT r.a FROM jsonb_to_record('{\"a\": 1}') AS r(a int)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "whole rows",
+        run: Hooks {
+            ordered: Some(|select, order_by, names| match names.catalog {
+                Some(catalog) => whole_rows::write_out(select, order_by, names.reachable(), catalog),
+                None => Ok(()),
+            }),
+            ..NONE
+        },
+        gives: "rows with the names of columns in place of names of tables",
+        reason: "DataFusion takes the name of a table for that of a column",
+        example: "SELECT count(t) AS n FROM t",
+        without: Loss::Failure,
+    },
     Pass {
         name: "named windows written out",
         run: Hooks { ordered: Some(|select, order_by, _| named_windows::write_out(select, order_by)), ..NONE },
@@ -217,14 +248,6 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "array_agg in a function that makes a document of a list",
         reason: "DataFusion has no aggregates of documents",
         example: "SELECT json_agg(k ORDER BY k) AS a FROM t",
-        without: Loss::Failure,
-    },
-    Pass {
-        name: "FETCH FIRST as LIMIT",
-        run: Hooks { query: Some(|query, _| fetch::to_limit(query)), ..NONE },
-        gives: "LIMIT n",
-        reason: "DataFusion ignores FETCH FIRST",
-        example: "SELECT k FROM t ORDER BY k FETCH FIRST 1 ROW ONLY",
         without: Loss::Failure,
     },
     Pass {

@@ -7,7 +7,7 @@ use super::Input;
 use super::columns::{Columns, typed_field, unsupported_constraint};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
-use crate::syntax::statement::{Alter, AlterAction, NewColumn, ObjectKind, Statement};
+use crate::syntax::statement::{Alter, AlterAction, NewColumn, ObjectKind, Statement, UniqueClause};
 
 impl Input<'_> {
     pub(super) fn alter(&mut self) -> Result<Statement> {
@@ -139,17 +139,22 @@ fn constraint_action(constraint: ast::TableConstraint) -> Result<AlterAction> {
         ast::TableConstraint::Check(check) => {
             Ok(AlterAction::AddCheck { name: check.name.as_ref().map(fold), expr: *check.expr })
         }
-        ast::TableConstraint::PrimaryKey(key) => {
-            let columns = key.columns.iter().map(|column| match &column.column.expr {
-                ast::Expr::Identifier(name) => Ok(fold(name)),
-                other => Err(SqlError::new(ErrorKind::Syntax, format!("{other} is no column of a primary key"))),
-            });
-            Ok(AlterAction::AddPrimaryKey { columns: columns.collect::<Result<_>>()? })
+        ast::TableConstraint::PrimaryKey(key) => Ok(AlterAction::AddPrimaryKey { columns: key_columns(&key.columns)? }),
+        ast::TableConstraint::Unique(unique) => {
+            let (name, columns) = (unique.name.as_ref().map(fold), key_columns(&unique.columns)?);
+            Ok(AlterAction::AddUnique(UniqueClause { name, columns }))
         }
-        ast::TableConstraint::Unique(_) => Err(unsupported_constraint("UNIQUE")),
         ast::TableConstraint::ForeignKey(_) => Err(unsupported_constraint("FOREIGN KEY")),
         _ => Err(unsupported_constraint("this constraint")),
     }
+}
+
+fn key_columns(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
+    let name = |column: &ast::IndexColumn| match &column.column.expr {
+        ast::Expr::Identifier(name) => Ok(fold(name)),
+        other => Err(SqlError::new(ErrorKind::Syntax, format!("{other} is no column of a key"))),
+    };
+    columns.iter().map(name).collect()
 }
 
 fn new_column(definition: ast::ColumnDef) -> Result<NewColumn> {
@@ -163,5 +168,6 @@ fn new_column(definition: ast::ColumnDef) -> Result<NewColumn> {
         made: columns.made.pop().ok_or_else(missing)?,
         checks: columns.checks,
         is_key,
+        uniques: columns.uniques,
     })
 }

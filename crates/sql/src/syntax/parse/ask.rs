@@ -8,7 +8,10 @@ use super::Input;
 use super::change::behind_with;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::dialect::Postgres;
-use crate::syntax::statement::{Drop, Explain, ObjectKind, ProgramLanguage, Show, Shows, Statement, Subscribe};
+use crate::syntax::names::object_name;
+use crate::syntax::statement::{
+    CreateTableAs, Drop, Explain, LifetimeClause, ObjectKind, ProgramLanguage, Show, Shows, Statement, Subscribe,
+};
 
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
@@ -17,6 +20,9 @@ impl Input<'_> {
             Ok(change) => return change,
             Err(query) => query,
         };
+        if let Some(table) = select_into(&query)? {
+            return Ok(Statement::CreateTableAs(table));
+        }
         let as_of = self.as_of()?;
         Ok(Statement::Select { query, as_of, text })
     }
@@ -242,6 +248,19 @@ impl Input<'_> {
 fn all_of(name: &str) -> Result<Box<ast::Query>> {
     let text = format!("SELECT * FROM \"{}\"", name.replace('"', "\"\""));
     Ok(Parser::new(&Postgres).try_with_sql(&text)?.parse_query()?)
+}
+
+/// `SELECT .. INTO table`: a table with the answer.
+fn select_into(query: &ast::Query) -> Result<Option<CreateTableAs>> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else { return Ok(None) };
+    let Some(into) = &select.into else { return Ok(None) };
+    let mut query = query.clone();
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        select.into = None;
+    }
+    let lifetime = if into.temporary { LifetimeClause::OfClient } else { LifetimeClause::Lasting };
+    let (name, query) = (object_name(&into.name)?, Box::new(query));
+    Ok(Some(CreateTableAs { name, lifetime, if_not_exists: false, column_names: vec![], query }))
 }
 
 /// What the options of EXPLAIN ask for.

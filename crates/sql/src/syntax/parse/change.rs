@@ -6,6 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
+use crate::syntax::relation_calls::called;
 use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Update};
 use crate::syntax::template::template;
 
@@ -171,8 +172,21 @@ fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
                 let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
                 names.into_iter().zip(values).collect()
             }
+            (ast::AssignmentTarget::Tuple(names), value)
+                if row_of(&value).is_some_and(|row| row.len() == names.len()) =>
+            {
+                let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+                names.into_iter().zip(row_of(&value).unwrap_or_default()).collect()
+            }
+            (ast::AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) => {
+                let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
+                let values = (0..names.len()).map(|at| column_of(&query, at, names.len()));
+                let values = values.collect::<Result<Vec<_>>>()?;
+                names.into_iter().zip(values).collect()
+            }
             (ast::AssignmentTarget::Tuple(_), _) => {
-                return Err(SqlError::unsupported("SET (a, b) = query", "Write one assignment for each column."));
+                let message = "number of columns does not match number of values";
+                return Err(SqlError::new(ErrorKind::Syntax, message));
             }
         };
         for (column, value) in pairs {
@@ -183,6 +197,24 @@ fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
         }
     }
     Ok(out)
+}
+
+/// The values of `ROW (x, y)`.
+fn row_of(value: &ast::Expr) -> Option<Vec<ast::Expr>> {
+    let (name, values) = called(value)?;
+    name.eq_ignore_ascii_case("row").then(|| values.into_iter().cloned().collect())
+}
+
+/// One of the columns of a query, as a value.
+fn column_of(query: &ast::Query, at: usize, n_columns: usize) -> Result<ast::Expr> {
+    let names: Vec<String> = (0..n_columns).map(|n| format!("c{n}")).collect();
+    let mut value = template(&format!("SELECT __row.c{at} FROM (SELECT 1) AS __row({})", names.join(", ")))?;
+    if let ast::SetExpr::Select(select) = value.body.as_mut()
+        && let Some(ast::TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        **subquery = query.clone();
+    }
+    Ok(ast::Expr::Subquery(value))
 }
 
 fn conflict(on: ast::OnInsert) -> Result<Conflict> {

@@ -7,7 +7,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::types::{arrow_type, text_limit, time_precision};
 use crate::syntax::names::fold;
-use crate::syntax::statement::{Made, Numbering, NumberingForm, Rules, Watermark};
+use crate::syntax::statement::{Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
 
 /// Puts the options of `IDENTITY (..)` in the order in which `sqlparser` wants them: PostgreSQL
 /// takes any.
@@ -70,6 +70,8 @@ pub(super) struct Columns {
     pub(super) made: Vec<Made>,
     /// CHECKs, with the names that users gave.
     pub(super) checks: Vec<(Option<String>, ast::Expr)>,
+    /// `UNIQUE`, at a column or at the end.
+    pub(super) uniques: Vec<UniqueClause>,
     /// Names of the key's columns, from `PRIMARY KEY` at a column or at the end.
     pub(super) key_names: Vec<String>,
     pub(super) primary_key: Vec<usize>,
@@ -106,7 +108,10 @@ impl Columns {
                     }
                     self.key_names.push(name.clone());
                 }
-                ast::ColumnOption::Unique(_) => return Err(unsupported_constraint("UNIQUE")),
+                ast::ColumnOption::Unique(unique) => {
+                    let given = option.name.as_ref().or(unique.name.as_ref()).map(fold);
+                    self.uniques.push(UniqueClause { name: given, columns: vec![name.clone()] });
+                }
                 ast::ColumnOption::ForeignKey(_) => return Err(unsupported_constraint("REFERENCES")),
                 ast::ColumnOption::Check(check) => {
                     let given = option.name.as_ref().or(check.name.as_ref()).map(fold);
@@ -162,6 +167,9 @@ impl Columns {
                 format!("column \"{column}\" named in the watermark does not exist"),
             ));
         }
+        for unique in &self.uniques {
+            check_unique(unique, &|name| self.fields.iter().any(|field| field.name() == name))?;
+        }
         for name in &self.key_names {
             let Some(at) = self.fields.iter().position(|field| field.name() == name) else {
                 return Err(SqlError::new(
@@ -180,6 +188,21 @@ impl Columns {
         }
         Ok(self)
     }
+}
+
+/// Refuses UNIQUE of columns that are not there, or come twice.
+fn check_unique(unique: &UniqueClause, is_there: &dyn Fn(&str) -> bool) -> Result<()> {
+    for (at, name) in unique.columns.iter().enumerate() {
+        if !is_there(name) {
+            let message = format!("column \"{name}\" named in UNIQUE does not exist");
+            return Err(SqlError::new(ErrorKind::UnknownName, message));
+        }
+        if unique.columns[..at].contains(name) {
+            let message = format!("column \"{name}\" appears twice in UNIQUE");
+            return Err(SqlError::new(ErrorKind::Duplicate, message));
+        }
+    }
+    Ok(())
 }
 
 /// The column of that name and type, which may be NULL.
@@ -257,9 +280,6 @@ fn whole(expr: &ast::Expr) -> Result<i64> {
 
 pub(super) fn unsupported_constraint(construct: &str) -> SqlError {
     let hint = match construct {
-        "UNIQUE" => {
-            "Make the columns the primary key, or watch for duplicates with a view: GROUP BY .. HAVING count(*) > 1."
-        }
         "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
         _ => "Leave it out.",
     };

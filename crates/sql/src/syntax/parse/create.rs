@@ -9,7 +9,8 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::fold;
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, Statement, Watermark,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, Statement,
+    UniqueClause, Watermark,
 };
 
 impl Input<'_> {
@@ -39,7 +40,10 @@ impl Input<'_> {
             return self.create_source();
         }
         if self.eat("INDEX") {
-            return self.create_index();
+            return self.create_index(false);
+        }
+        if self.eat("UNIQUE INDEX") {
+            return self.create_index(true);
         }
         if self.eat("DEFAULT INDEX") {
             return self.create_default_index();
@@ -74,7 +78,12 @@ impl Input<'_> {
         let if_not_exists = self.if_not_exists();
         let name = self.created_name()?;
         if self.eat("AS") {
-            let query = self.query()?;
+            let mut query = self.select_query()?;
+            // (`TABLE name` ends with its name: what follows is what WITH NO DATA became.)
+            if self.eat("LIMIT") {
+                let limit = Some(self.parser.parse_expr()?);
+                query.limit_clause = Some(ast::LimitClause::LimitOffset { limit, offset: None, limit_by: vec![] });
+            }
             let column_names = vec![];
             return Ok(Statement::CreateTableAs(CreateTableAs { name, lifetime, if_not_exists, column_names, query }));
         }
@@ -95,6 +104,7 @@ impl Input<'_> {
         let options = self.with_options()?;
         let rules = columns.rules(&name);
         Ok(Statement::CreateTable(CreateTable {
+            uniques: columns.uniques,
             name,
             if_not_exists,
             columns: columns.fields,
@@ -182,13 +192,9 @@ impl Input<'_> {
         }))
     }
 
-    fn create_index(&mut self) -> Result<Statement> {
-        if self.eat("CONCURRENTLY") {
-            return Err(SqlError::unsupported(
-                "CREATE INDEX CONCURRENTLY",
-                "Write CREATE INDEX: it never blocks writers here.",
-            ));
-        }
+    fn create_index(&mut self, is_unique: bool) -> Result<Statement> {
+        // (No index blocks writers.)
+        self.eat("CONCURRENTLY");
         let if_not_exists = self.if_not_exists();
         let name = match self.word(0).as_deref() {
             Some("ON") => None,
@@ -200,7 +206,7 @@ impl Input<'_> {
             self.identifier()?;
         }
         let columns = self.index_columns()?;
-        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns }))
+        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns, is_unique }))
     }
 
     /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve no query, so the
@@ -293,9 +299,12 @@ impl Input<'_> {
             columns.watermark = Some(self.watermark()?);
             return Ok(());
         }
+        if self.eat("UNIQUE") {
+            columns.uniques.push(UniqueClause { name, columns: self.name_list()? });
+            return Ok(());
+        }
         let construct = match self.word(0).as_deref() {
             Some("FOREIGN") => "FOREIGN KEY",
-            Some("UNIQUE") => "UNIQUE",
             _ => return Err(self.unexpected("PRIMARY KEY")),
         };
         let mut error = unsupported_constraint(construct);

@@ -5,9 +5,9 @@
 //! `sqlparser` for everything below: names, column definitions, expressions, queries. Statements
 //! that cannot work here are refused by name, with what to write instead.
 //!
-//! Reading order: this file, `asof`, `recognize`, `recursion`, `session`, `create`, `columns`,
-//! `alter`, `change` (INSERT, UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT, SUBSCRIBE,
-//! SHOW ..), `prepare`, `cursor`, `settings`, `refuse`.
+//! Reading order: this file, `taken`, `asof`, `recognize`, `recursion`, `session`, `create`,
+//! `columns`, `alter`, `change` (INSERT, UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT,
+//! SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`, `refuse`.
 
 mod alter;
 mod any_values;
@@ -19,6 +19,7 @@ mod copy;
 mod create;
 mod cursor;
 pub(crate) mod exclude;
+mod needless;
 mod prepare;
 mod recognize;
 mod recursion;
@@ -26,6 +27,7 @@ mod refuse;
 mod session;
 mod settings;
 mod symmetric;
+mod taken;
 mod transaction;
 
 use std::ops::Range;
@@ -41,6 +43,7 @@ use crate::syntax::dialect::Postgres;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::split::split;
 use crate::syntax::statement::{Overriding, Parsed, Statement};
+use taken::{tables_of_windows, take_as_of, take_overriding, take_with_data};
 
 /// Levels that the parser follows on any thread.
 const SHALLOW_DEPTH_MAX: usize = 50;
@@ -150,6 +153,7 @@ fn parse_tokens(
     let as_of = take_as_of(&mut tokens);
     let overriding = take_overriding(&mut tokens);
     columns::order_options(&mut tokens);
+    take_with_data(&mut tokens);
     let parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
     let mut input = Input { parser, as_of, text, range, schemas: vec![] };
     let mut statement = input.statement()?;
@@ -165,28 +169,6 @@ fn parse_tokens(
         _ => return Err(SqlError::new(ErrorKind::Syntax, "syntax error at or near \"OVERRIDING\"")),
     }
     Ok((statement, input.schemas))
-}
-
-/// Takes `OVERRIDING {SYSTEM | USER} VALUE` of an INSERT out of the tokens, which `sqlparser` does
-/// not know.
-fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Overriding {
-    let word = |at: usize| match &tokens[at].token {
-        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
-        _ => None,
-    };
-    let solid: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
-    let found = solid.windows(3).find_map(|places| {
-        let words = [word(places[0])?, word(places[1])?, word(places[2])?];
-        let said = match (words[0].as_str(), words[1].as_str(), words[2].as_str()) {
-            ("OVERRIDING", "SYSTEM", "VALUE") => Overriding::System,
-            ("OVERRIDING", "USER", "VALUE") => Overriding::User,
-            _ => return None,
-        };
-        Some((said, places[0]..=places[2]))
-    });
-    let Some((said, places)) = found else { return Overriding::Unsaid };
-    tokens.drain(places);
-    said
 }
 
 /// Tokens of one statement, with places counted in the whole text.
@@ -209,93 +191,6 @@ fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<T
         token.span.end = shift(token.span.end);
     }
     Ok(tokens)
-}
-
-/// Takes `AS OF time` out of the tokens, and returns those of the time. `sqlparser` would read `of`
-/// as an alias. The time goes on to `UP TO`, `WITH`, or the end.
-fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWithSpan>> {
-    let word = |token: &Token| match token {
-        Token::Word(Word { value, quote_style: None, .. }) => Some(value.to_uppercase()),
-        _ => None,
-    };
-    let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
-    let mut depth = 0;
-    let mut start = None;
-    for (at, token) in tokens.iter().enumerate() {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth -= 1,
-            other if depth == 0 && word(other).as_deref() == Some("AS") => {
-                let next = (at + 1..tokens.len()).find(|next| !is_space(&tokens[*next].token));
-                let of = next.filter(|next| word(&tokens[*next].token).as_deref() == Some("OF"));
-                // An alias may be called `of`.
-                let then = of.and_then(|of| tokens[of + 1..].iter().find(|token| !is_space(&token.token)));
-                let is_alias = then.is_none_or(|token| {
-                    matches!(token.token, Token::Comma | Token::EOF) || word(&token.token).as_deref() == Some("FROM")
-                });
-                start = of.filter(|_| !is_alias).map(|of| (at, of));
-                if start.is_some() {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    let (start, of) = start?;
-    let ends = |token: &TokenWithSpan| {
-        matches!(token.token, Token::EOF) || matches!(word(&token.token).as_deref(), Some("UP" | "WITH"))
-    };
-    let end = (of + 1..tokens.len()).find(|at| ends(&tokens[*at])).unwrap_or(tokens.len());
-    let taken: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
-    Some(taken.into_iter().skip(of + 1 - start).collect())
-}
-
-/// Leaves out the word `TABLE` before the first argument of a window table function, or after its
-/// name: the table is an argument like others. Also `TABLE(` around the whole call: the call is a
-/// table like others.
-fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
-    const WINDOWS: [&str; 4] = ["TUMBLE", "HOP", "CUMULATE", "SESSION"];
-    let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
-        Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
-        _ => false,
-    };
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
-    let mut before: Vec<usize> = Vec::new();
-    let mut dropped = Vec::new();
-    // The open parentheses, and whether each is that of `TABLE(` around a call.
-    let mut open: Vec<bool> = Vec::new();
-    for at in (0..tokens.len()).filter(|&at| !is_space(&tokens[at])) {
-        let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
-        if word(&tokens[at], &["TABLE"])
-            && let (Some(opening), Some(function)) = (last(1), last(2))
-            && (opening.token == Token::LParen && word(function, &WINDOWS)
-                || opening.token == Token::RArrow && word(function, &["DATA"]))
-        {
-            dropped.push(at);
-        }
-        if tokens[at].token == Token::LParen {
-            open.push(false);
-        } else if tokens[at].token == Token::RParen {
-            if open.pop() == Some(true) {
-                dropped.push(at);
-            }
-        } else if word(&tokens[at], &WINDOWS)
-            && let (Some(opening), Some(table)) = (last(1), last(2))
-            && opening.token == Token::LParen
-            && word(table, &["TABLE"])
-            && let Some(around) = open.last_mut()
-        {
-            *around = true;
-            dropped.extend_from_slice(&before[before.len() - 2..]);
-        }
-        before.push(at);
-    }
-    dropped.sort_unstable();
-    let mut at = 0;
-    tokens.retain(|_| {
-        at += 1;
-        dropped.binary_search(&(at - 1)).is_err()
-    });
 }
 
 /// One statement being parsed.
@@ -333,6 +228,10 @@ impl Input<'_> {
             "RESET" => self.reset(),
             "DISCARD" => self.discard(),
             "UNLISTEN" => self.unlisten(),
+            "ANALYZE" => self.upkeep("ANALYZE"),
+            "VACUUM" => self.upkeep("VACUUM"),
+            "REFRESH" => self.refresh(),
+            "COMMENT" => self.comment(),
             "PREPARE" => self.prepare(),
             "EXECUTE" => self.execute(),
             "DEALLOCATE" => self.deallocate(),

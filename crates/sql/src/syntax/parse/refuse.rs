@@ -32,15 +32,11 @@ impl Input<'_> {
         let hint = match first {
             "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
-            "VACUUM" | "ANALYZE" | "CLUSTER" | "REINDEX" | "CHECKPOINT" => {
-                "Leave it out: arrangements are compacted as they grow."
-            }
-            "REFRESH" => "Leave it out: a materialized view is always current.",
+            "CLUSTER" | "REINDEX" | "CHECKPOINT" => "Leave it out: arrangements are compacted as they grow.",
             "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",
             "LOCK" => "Leave it out: reads and writes are strictly serialisable.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
-            "COMMENT" => "Leave it out, or write an SQL comment: -- text.",
             "LOAD" | "IMPORT" => "Write COPY table FROM 'path' (format = csv).",
             "PIVOT" | "UNPIVOT" | "FROM" => "Begin the query with SELECT.",
             _ => {
@@ -70,7 +66,6 @@ impl Input<'_> {
             "DATABASE" => "There is one database: CREATE SCHEMA divides it.",
             "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
             "EXTENSION" => "Leave it out.",
-            "UNIQUE" => "Write CREATE INDEX, or declare a PRIMARY KEY in CREATE TABLE.",
             "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => {
                 "Tables can be temporary: write CREATE TEMPORARY TABLE name AS query."
             }

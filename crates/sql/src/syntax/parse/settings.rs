@@ -82,7 +82,8 @@ impl Input<'_> {
         if !self.eat_token(&Token::Mul) {
             self.setting_name()?;
         }
-        Ok(Statement::Unlisten)
+        // (There is no LISTEN.)
+        Ok(Statement::Needless { tag: "UNLISTEN", relations: vec![], notice: None })
     }
 
     pub(super) fn setting_name(&mut self) -> Result<String> {

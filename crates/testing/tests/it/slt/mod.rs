@@ -132,6 +132,7 @@ files!(
     types,
     unnesting,
     untyped,
+    unique,
     upsert,
     values,
     varied_a,

@@ -1,0 +1,111 @@
+//! Indexes: arrangements under a name, and UNIQUE, which is an index that is checked.
+
+use anabranch_sql::statement::{CreateIndex, UniqueClause};
+use anabranch_sql::table::quoted_path;
+
+use super::outcome::Outcome;
+use super::state::Session;
+use crate::catalog::{Index, Object, ObjectId};
+use crate::error::Error;
+use crate::nearest::nearest;
+
+impl Session {
+    /// An index that is asked for: if it is unique, rows that are there are compared.
+    pub(super) fn add_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
+        if create.is_unique {
+            let object = self.catalog.get(&create.relation)?.clone();
+            let taken = create.name.as_ref().and_then(|name| self.catalog.kind_of(name));
+            if taken.is_none() {
+                self.check_unique(&object, &index_columns(&object, &create.columns)?)?;
+            }
+        }
+        self.create_index(create, text)
+    }
+
+    /// The index that keeps the rows of a table distinct.
+    pub(super) fn create_unique(&mut self, table: &str, unique: &UniqueClause) -> Result<(), Error> {
+        let object = self.catalog.get(table)?.clone();
+        let name = match (&unique.name, table.rsplit_once('.')) {
+            (None, _) => self.free_name(&object.name, &unique.columns, "key"),
+            (Some(name), Some((schema, _))) => format!("{schema}.{name}"),
+            (Some(name), None) => name.clone(),
+        };
+        let columns = unique.columns.clone();
+        let definition = index_definition(&name, table, &columns, true);
+        let (relation, name) = (table.to_owned(), Some(name));
+        let create = CreateIndex { name, if_not_exists: false, relation, columns, is_unique: true };
+        self.add_index(&create, &definition).map(drop)
+    }
+
+    /// The index, over rows that obey it.
+    pub(super) fn create_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
+        let object = self.catalog.get(&create.relation)?.clone();
+        let key = index_columns(&object, &create.columns)?;
+        let name = match &create.name {
+            Some(name) => name.clone(),
+            None => self.free_name(&object.name, &create.columns, "idx"),
+        };
+        if let Some(outcome) = self.existing("CREATE INDEX", &name, create.if_not_exists)? {
+            return Ok(outcome);
+        }
+        let detail = self.arrange(&object, &key, &name)?;
+        let object = self.catalog.get(&create.relation)?;
+        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let arrangement = arranged
+            .clone()
+            .find(|arranged| arranged.owners.contains(&name))
+            .map(|arranged| arranged.arrangement)
+            .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
+        let relation = create.relation.clone();
+        // A name that was chosen is part of the definition: made again, the index shall have it
+        // too.
+        let definition = match &create.name {
+            Some(_) => text.to_string(),
+            None => index_definition(&name, &relation, &create.columns, create.is_unique),
+        };
+        let is_unique = create.is_unique;
+        let id = ObjectId::default();
+        self.catalog.add_index(Index { id, name, relation, key, arrangement, is_unique, definition });
+        Ok(match detail {
+            Some(detail) => Outcome::done_with("CREATE INDEX", detail),
+            None => Outcome::done("CREATE INDEX"),
+        })
+    }
+
+    fn free_name(&self, relation: &str, columns: &[String], what: &str) -> String {
+        let base = format!("{relation}_{}_{what}", columns.join("_"));
+        let mut names = std::iter::once(base.clone()).chain((1..).map(|i| format!("{base}{i}")));
+        names.find(|name| !self.catalog.contains(name)).expect("the names to try are endless")
+    }
+}
+
+/// The statement that makes an index.
+pub(super) fn index_definition(name: &str, relation: &str, columns: &[String], is_unique: bool) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
+    let unique = if is_unique { "UNIQUE " } else { "" };
+    format!("CREATE {unique}INDEX {} ON {} ({})", quoted_path(name), quoted_path(relation), columns.join(", "))
+}
+
+/// Positions of the columns, which must differ.
+fn index_columns(object: &Object, names: &[String]) -> Result<Vec<usize>, Error> {
+    let mut key = Vec::with_capacity(names.len());
+    for name in names {
+        let position = object.schema.index_of(name).map_err(|_| {
+            let error = Error::invalid(format!("column \"{name}\" of relation \"{}\" does not exist", object.name));
+            match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
+                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+                None => error,
+            }
+        })?;
+        if key.contains(&position) {
+            return Err(Error::invalid(format!("column \"{name}\" appears twice in the index")));
+        }
+        key.push(position);
+    }
+    Ok(key)
+}
+
+/// A name as SQL reads it, whatever it is.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,56 @@
+//! `ANALYZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW` and `COMMENT`, for which nothing is to be done.
+
+use datafusion_expr::sqlparser::tokenizer::Token;
+
+use super::Input;
+use crate::error::Result;
+use crate::syntax::statement::Statement;
+
+impl Input<'_> {
+    /// `ANALYZE` and `VACUUM` of all, or of some relations.
+    pub(super) fn upkeep(&mut self, tag: &'static str) -> Result<Statement> {
+        self.expect(tag)?;
+        if self.parser.peek_token_ref().token == Token::LParen {
+            self.options()?;
+        }
+        while ["FULL", "FREEZE", "VERBOSE", "ANALYZE", "ANALYSE"].iter().any(|word| self.eat(word)) {}
+        let mut relations = Vec::new();
+        while matches!(self.parser.peek_token_ref().token, Token::Word(_)) {
+            relations.push(self.name()?);
+            if self.parser.peek_token_ref().token == Token::LParen {
+                self.name_list()?;
+            }
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        Ok(Statement::Needless { tag, relations, notice: None })
+    }
+
+    /// `REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH [NO] DATA]`.
+    pub(super) fn refresh(&mut self) -> Result<Statement> {
+        self.expect("REFRESH MATERIALIZED VIEW")?;
+        self.eat("CONCURRENTLY");
+        let relations = vec![self.name()?];
+        let _ = self.eat("WITH DATA") || self.eat("WITH NO DATA");
+        let notice = Some("A materialized view is always current.");
+        Ok(Statement::Needless { tag: "REFRESH MATERIALIZED VIEW", relations, notice })
+    }
+
+    /// `COMMENT ON kind name IS text`.
+    pub(super) fn comment(&mut self) -> Result<Statement> {
+        self.expect("COMMENT ON")?;
+        while self.word(0).as_deref() != Some("IS") {
+            if self.parser.peek_token_ref().token == Token::EOF {
+                return Err(self.unexpected("IS"));
+            }
+            self.parser.advance_token();
+        }
+        self.expect("IS")?;
+        if !self.eat("NULL") {
+            self.parser.parse_literal_string()?;
+        }
+        let notice = Some("Comments are not kept.");
+        Ok(Statement::Needless { tag: "COMMENT", relations: vec![], notice })
+    }
+}
