@@ -135,6 +135,12 @@ impl ExpressionText<'_> {
                 format!("try_cast({} as {})", self.write(&cast.expr), self.type_name(cast.field.data_type()))
             }
             Expr::ScalarFunction(call)
+                if self.is_exact
+                    && let Some(text) = self.stood_for(call) =>
+            {
+                text.text
+            }
+            Expr::ScalarFunction(call)
                 if let Some(op) = float_operator(call.name()).filter(|_| call.args.len() == 2) =>
             {
                 let level = precedence(op);
@@ -220,7 +226,7 @@ fn is_cast(name: &str) -> bool {
     const NUMBERS: [&str; 7] =
         ["to_numeric", "to_smallint", "to_integer", "to_bigint", "to_real", "to_double_precision", "float_to_numeric"];
     let is_named = ["numeric_to_", "text_to_"].iter().any(|kind| name.starts_with(kind));
-    is_named || NUMBERS.contains(&name) || name == "value_to_text"
+    is_named || NUMBERS.contains(&name) || matches!(name, "value_to_text" | "value_out")
 }
 
 /// How tightly an expression's outermost operator binds.

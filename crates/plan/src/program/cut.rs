@@ -255,7 +255,8 @@ impl Cutter<'_, '_> {
             part.block = part.block.nested(&alias);
         }
         let is_whole = placement::is_within(&part.place, keys) || part.place == PlanPlacement::Replicated;
-        let partial: Option<Vec<ShardShares>> = calls.iter().map(|call| ShardShares::of(call, &part.block)).collect();
+        let partial: Option<Vec<ShardShares>> =
+            calls.iter().map(|call| ShardShares::of(call, &part.block, &input.schema)).collect();
         let (Some(partial), false) = (partial, is_whole) else {
             let part = if is_whole { part } else { self.within(part, keys) };
             let texts: Vec<String> = calls.iter().map(|call| query::call(&part.block, call)).collect();

@@ -141,7 +141,8 @@ pub(super) fn values(plan: &Plan, rows: &[Vec<String>], types: &[String], alias:
     let columns = names.join(", ");
     let from = match rows.is_empty() {
         true => {
-            let nulls = types.iter().zip(&names).map(|(of, name)| format!("null::{of} AS {name}"));
+            let types = types.iter().map(String::as_str).chain(std::iter::repeat("integer"));
+            let nulls = names.iter().zip(types).map(|(name, of)| format!("null::{of} AS {name}"));
             format!("(SELECT {} WHERE false) AS {alias}", list(nulls))
         }
         false => format!("(VALUES {}) AS {alias}({columns})", list(rows.iter().map(row))),

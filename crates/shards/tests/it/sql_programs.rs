@@ -16,10 +16,11 @@ const SCALE: f64 = 0.01;
 
 /// Rows of all types, with NULLs, for queries of every node.
 const TABLES_OF_ROWS: &str = "
-create table views (ad bigint, who text, cost numeric(10,2), seen timestamp, part double precision, tags text[]);
+create table views (ad bigint, who text, cost numeric(10,2), seen timestamp, part double precision, tags text[],
+  wide numeric(38,10));
 create table ads (ad bigint, campaign text, price numeric, since date);
 insert into views select case when i % 17 = 0 then null else i % 7 end, case when i % 19 = 0 then null else 'u' || i % 11 end,
-  (i % 13) * 1.25, timestamp '2020-01-01' + i * interval '1 hour', (i % 5) / 4.0, array['t' || i % 3, 'it''s']
+  (i % 13) * 1.25, timestamp '2020-01-01' + i * interval '1 hour', (i % 5) / 4.0, array['t' || i % 3, 'it''s'], 9e26 + i
   from generate_series(1, 300) as g(i);
 insert into ads select i, 'c' || i % 3, i * 1.5, date '2020-01-01' + i::int from generate_series(0, 6) as g(i);
 ";
@@ -51,6 +52,10 @@ const QUERIES: &[&str] = &[
     "with t as (select ad, sum(cost) as s from views group by ad) select a.ad, b.ad from t a join t b on a.s > b.s",
     "select v.who, x.a from views v cross join (values (1), (2)) as x(a) where v.ad = x.a",
     "select 1 as one from views where cost < 0",
+    "select avg(wide), sum(ad) from views group by who",
+    "select case when ad < 3 then price else ad end, coalesce(price, ad), greatest(price, ad) from ads",
+    "select who, ad in (select ad from ads where campaign = 'c1') from views where who is not null",
+    "select ad, (select max(concat_ws('-', a.campaign, 'z')) from ads a where a.ad > v.ad) from views v",
     "select upper(who), length(who), substring(who, 2), round(cost), abs(ad - 3), date_trunc('day', seen), to_char(seen, 'YYYY-MM') from views",
 ];
 
