@@ -187,6 +187,7 @@ impl ExpressionText<'_> {
             [value] if let Some(part) = name.strip_prefix("extract_") => {
                 Some(BoundText { text: format!("extract({part} FROM {})", self.write(value)), level })
             }
+            [value] if name == "rint" => Some(BoundText { text: format!("round({})", self.write(value)), level }),
             [value] if is_cast(name) => {
                 let to = call.func.return_type(&[DataType::Null]).ok()?;
                 Some(BoundText { text: format!("{}::{}", self.operand(value, TIGHT), exact_type(&to)), level })
@@ -226,7 +227,7 @@ fn is_cast(name: &str) -> bool {
     const NUMBERS: [&str; 7] =
         ["to_numeric", "to_smallint", "to_integer", "to_bigint", "to_real", "to_double_precision", "float_to_numeric"];
     let is_named = ["numeric_to_", "text_to_"].iter().any(|kind| name.starts_with(kind));
-    is_named || NUMBERS.contains(&name) || matches!(name, "value_to_text" | "value_out")
+    is_named || NUMBERS.contains(&name) || matches!(name, "value_to_text" | "value_out" | "bytea_in")
 }
 
 /// How tightly an expression's outermost operator binds.
@@ -363,6 +364,10 @@ pub(crate) fn exact_literal(value: &ScalarValue) -> String {
             format!("array[{}]::{data_type}", elements.join(", "))
         }
         ScalarValue::TimestampMicrosecond(..) => literal(value),
+        ScalarValue::BinaryView(Some(bytes)) | ScalarValue::Binary(Some(bytes)) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("'\\x{digits}'::{data_type}")
+        }
         _ => format!("{}::{data_type}", quoted(literal(value).trim_matches('\''))),
     }
 }

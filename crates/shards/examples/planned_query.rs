@@ -37,7 +37,7 @@ pub fn program(layout: Layout) -> Shards {
 "#);
     let s6 = s4.rekey(["campaign", "day"]).redistribute(Move::FLAT);
     s6.sql(r#"
-    SELECT campaign, "day", sum(views) AS views, sum(cost_sum)::numeric / nullif(sum(cost_count), 0) AS cost, max(price) AS price
+    SELECT campaign, "day", sum(views) AS views, (sum(cost_sum)::numeric / nullif(sum(cost_count), 0)) AS cost, max(price) AS price
     FROM shard
     GROUP BY campaign, "day"
 "#)

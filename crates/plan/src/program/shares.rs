@@ -46,7 +46,8 @@ impl ShardShares {
     pub fn combined(&self, columns: &[String]) -> String {
         match (&self.function, columns) {
             (AggregateFunction::Avg, [sum, count]) => {
-                format!("sum({sum})::{output} / nullif(sum({count}), 0)", output = self.output)
+                // (An operand like any call.)
+                format!("(sum({sum})::{output} / nullif(sum({count}), 0))", output = self.output)
             }
             (AggregateFunction::Count, [count]) => format!("sum({count})"),
             (function, columns) => format!("{}({})", function.name(), columns.join(", ")),

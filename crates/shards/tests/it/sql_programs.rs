@@ -52,6 +52,8 @@ const QUERIES: &[&str] = &[
     "with t as (select ad, sum(cost) as s from views group by ad) select a.ad, b.ad from t a join t b on a.s > b.s",
     "select v.who, x.a from views v cross join (values (1), (2)) as x(a) where v.ad = x.a",
     "select 1 as one from views where cost < 0",
+    "select avg(ad)::int, -avg(ad), avg(ad) * 2, round(avg(ad)), avg(part)::int from views",
+    "select who from views where who::bytea = '\\x7531' or who::bytea = '\\x7532'",
     "select avg(wide), sum(ad) from views group by who",
     "select case when ad < 3 then price else ad end, coalesce(price, ad), greatest(price, ad) from ads",
     "select who, ad in (select ad from ads where campaign = 'c1') from views where who is not null",
