@@ -95,13 +95,12 @@ fn print(answer: &Answer, arguments: &PlanFile) -> Result<Status, Error> {
     checked(stdout().lock().write_all(&out))?;
     if arguments.moved {
         for (step, moved) in &answer.moved {
-            let count = |rows: u64| thousands(rows);
             eprintln!(
                 "{step}: {} rows hashed, {} stayed, {} moved, {} bytes",
-                count(moved.rows_hashed),
-                count(moved.rows_kept),
-                count(moved.rows_near + moved.rows_far),
-                count(moved.bytes),
+                thousands(moved.rows_hashed),
+                thousands(moved.rows_kept),
+                thousands(moved.rows_near + moved.rows_far),
+                thousands(moved.bytes),
             );
         }
     }

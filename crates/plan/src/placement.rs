@@ -43,8 +43,13 @@ use PlanPlacement::{Arbitrary, One, Replicated, Together};
 /// Where the rows of a node lie, given how those of its inputs do; `None` where shards do not see
 /// all rows that they need.
 pub fn over(plan: &Plan, below: &[PlanPlacement]) -> Option<PlanPlacement> {
-    if matches!(plan.node, Node::Constant { .. }) {
+    // (A variable of a loop is as its loop: that one runs over what lies everywhere, or in one
+    // shard.)
+    if matches!(plan.node, Node::Constant { .. } | Node::Variable { .. }) {
         return Some(Replicated);
+    }
+    if below.is_empty() {
+        return None;
     }
     if below.iter().all(|place| *place == Replicated) {
         return Some(Replicated);

@@ -11,7 +11,6 @@ use anabranch_batch::types::narrowed;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_engine::{Error, Rows, Session};
 use anabranch_plan::program::{MoveKind, MoveScope, Program, StepAction, read};
-use anabranch_sql::output::{shown_column, shown_schema};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
@@ -136,9 +135,8 @@ impl RunOutcome {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let fields = self.schema.fields().iter().zip(rows.columns().iter());
         let fields = fields.map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true));
-        let schema = shown_schema(&Arc::new(Schema::new(fields.collect::<Vec<_>>())));
-        let columns = rows.columns().iter().map(shown_column).collect();
-        let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
+        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), rows.columns().to_vec(), &options);
         Ok(Rows::new(schema, vec![batch.map_err(|error| Error::internal(error.to_string()))?]))
     }
 }

@@ -282,14 +282,10 @@ impl Session {
         let rows = self.number_rows(&after, rows)?;
         let rows = self.fit_rows(&after, rows).map_err(|error| about(error, &object.name, draft))?;
         let named = object_named(&after, &object.name);
-        for key in self.unique_keys(object) {
+        for key in self.unique_keys(object).into_iter().filter(|key| !key.is_primary) {
             let at = |column: &usize| after.schema.index_of(object.schema.field(*column).name()).ok();
             // (A key of a column that goes, goes with it.)
             let Some(columns) = key.columns.iter().map(at).collect::<Option<Vec<usize>>>() else { continue };
-            let is_same = key.is_primary && columns == after.primary_key;
-            if key.is_primary && !is_same {
-                continue;
-            }
             check_distinct(named.as_ref(), &UniqueKey { columns, ..key }, &rows)?;
         }
         if !after.primary_key.is_empty() {

@@ -41,17 +41,7 @@ pub fn python(program: &Program, query: &str) -> String {
                 let columns: Vec<String> = columns.iter().map(|column| python_string(column)).collect();
                 format!("db.shards({}, [{}])", python_string(relation), columns.join(", "))
             }
-            StepAction::Sql { inputs, text } => {
-                let (first, text) = (&program.steps[inputs[0]].name, python_string(&laid_out(text)));
-                match inputs.get(1) {
-                    None => format!("{first}.sql({text})"),
-                    Some(second) => format!("{first}.sql_with({}, {text})", program.steps[*second].name),
-                }
-            }
-            StepAction::Union { inputs: [first, second] } => {
-                format!("{}.union({})", program.steps[*first].name, program.steps[*second].name)
-            }
-            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } => program.steps[*input].name.clone(),
+            other => call(program, other, "", &python_string),
         };
         let tail: String = tail.iter().map(|step| python_move(&step.action)).collect();
         // (Text is written to a string, which takes all of it.)
@@ -89,17 +79,7 @@ pub fn rust(program: &Program, query: &str, schemas: &dyn Fn(&str, &[String]) ->
                 let schema = format!("Schema::new(vec![\n{fields}        ])");
                 format!("Shards::source(\n        {relation:?},\n        {schema},\n        layout,\n    )")
             }
-            StepAction::Sql { inputs, text } => {
-                let (first, text) = (&program.steps[inputs[0]].name, rust_string(&laid_out(text)));
-                match inputs.get(1) {
-                    None => format!("{first}.sql({text})"),
-                    Some(second) => format!("{first}.sql_with(&{}, {text})", program.steps[*second].name),
-                }
-            }
-            StepAction::Union { inputs: [first, second] } => {
-                format!("{}.union(&{})", program.steps[*first].name, program.steps[*second].name)
-            }
-            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } => program.steps[*input].name.clone(),
+            other => call(program, other, "&", &rust_string),
         };
         let tail: String = tail.iter().map(|step| rust_move(&step.action)).collect();
         let _ = match name {
@@ -175,6 +155,23 @@ fn rust_type(data_type: &DataType) -> String {
         DataType::Interval(IntervalUnit::MonthDayNano) => "DataType::Interval(IntervalUnit::MonthDayNano)".to_owned(),
         DataType::List(element) => format!("DataType::List({}.into())", rust_field(element)),
         other => format!("DataType::{other:?}"),
+    }
+}
+
+/// What a step that reads others is called with; `by` stands before the second of them.
+fn call(program: &Program, action: &StepAction, by: &str, string: &dyn Fn(&str) -> String) -> String {
+    let name = |step: usize| &program.steps[step].name;
+    match action {
+        StepAction::Sql { inputs, text } => {
+            let (first, text) = (name(inputs[0]), string(&laid_out(text)));
+            match inputs.get(1) {
+                None => format!("{first}.sql({text})"),
+                Some(second) => format!("{first}.sql_with({by}{}, {text})", name(*second)),
+            }
+        }
+        StepAction::Union { inputs: [first, second] } => format!("{}.union({by}{})", name(*first), name(*second)),
+        // (Keys and movements follow as links of a chain.)
+        other => other.inputs().first().map_or(String::new(), |input| name(*input).clone()),
     }
 }
 
