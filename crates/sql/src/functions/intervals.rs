@@ -113,25 +113,29 @@ impl ScalarUDFImpl for IntervalLength {
     }
 }
 
+/// What an interval is compared by.
+pub(crate) fn length_of(interval: Expr) -> Expr {
+    IntervalLength::udf().call(vec![interval])
+}
+
 /// Comparisons of intervals are comparisons of their lengths.
 pub(crate) fn compare_lengths(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|is| is == INTERVAL);
-    let length = |e: Expr| IntervalLength::udf().call(vec![e]);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op) && is_interval(&left) && is_interval(&right) =>
         {
-            Transformed::yes(binary_expr(length(*left), op, length(*right)))
+            Transformed::yes(binary_expr(length_of(*left), op, length_of(*right)))
         }
         Expr::Between(mut between) if is_interval(&between.expr) => {
             for part in [&mut between.expr, &mut between.low, &mut between.high] {
-                **part = length(std::mem::take(part.as_mut()));
+                **part = length_of(std::mem::take(part.as_mut()));
             }
             Transformed::yes(Expr::Between(between))
         }
         Expr::InList(mut list) if is_interval(&list.expr) && list.list.iter().all(is_interval) => {
-            *list.expr = length(*list.expr);
-            list.list = list.list.into_iter().map(length).collect();
+            *list.expr = length_of(*list.expr);
+            list.list = list.list.into_iter().map(length_of).collect();
             Transformed::yes(Expr::InList(list))
         }
         other => Transformed::no(other),

@@ -15,6 +15,7 @@ pub(crate) mod conform;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
+mod interval_keys;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
@@ -99,6 +100,14 @@ const STEPS: &[Step] = &[
         reason: "replace_distinct_aggregate computes one first_value for each column",
         example: "SELECT DISTINCT ON (k) k, x FROM t ORDER BY k, x",
         without: Loss::Failure,
+    }),
+    Step::Plan(Pass {
+        name: "intervals as keys",
+        run: interval_keys::replace,
+        gives: "groups, partitions and keys of joins by the lengths of intervals",
+        reason: "DataFusion tells 1 day from 24 hours, PostgreSQL does not",
+        example: "SELECT count(*) AS n FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) v (i) GROUP BY i",
+        without: Loss::WrongAnswer,
     }),
     Step::Rules,
 ];

@@ -1,0 +1,200 @@
+//! Keys that are intervals, as keys of their lengths: `1 day` and `24:00:00` are one group.
+//!
+//! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
+//! peer. A group shows the least of its spellings, so that it depends on the group's rows alone.
+//! Keys of other types are not touched.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::{Column, DFSchema, Result as DfResult};
+use datafusion_expr::expr::{AggregateFunction, InSubquery, Sort, WindowFunction};
+use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
+use datafusion_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
+use datafusion_functions_aggregate::min_max::min_udaf;
+
+use crate::functions::intervals::length_of;
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Replaces keys that are intervals, also in subqueries.
+pub(crate) fn replace(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(replace_in)?.data)
+}
+
+fn replace_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => in_aggregate(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) if has_interval(input.schema()) => {
+            let columns = input.schema().iter().map(|column| Expr::Column(Column::from(column))).collect();
+            let aggregate = Aggregate::try_new(input, columns, vec![])?;
+            Ok(Transformed::yes(in_aggregate(aggregate)?.data))
+        }
+        LogicalPlan::Window(window) => in_window(window),
+        LogicalPlan::Sort(mut sort) => {
+            let schema = Arc::clone(sort.input.schema());
+            let mut changed = false;
+            let keys = sort.expr.into_iter().map(|key| by_length_of_key(key, &schema));
+            sort.expr = keys.map(|key| note(key, &mut changed)).collect();
+            Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+        }
+        LogicalPlan::Join(join) => in_join(join),
+        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => in_membership(node),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Groups are those of the lengths; of each group's intervals the least is shown. (Grouping sets
+/// stay as they are.)
+fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
+    let input_schema = Arc::clone(aggregate.input.schema());
+    let is_key = |e: &Expr| is_interval(e, &input_schema);
+    let has_sets = aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
+    let counts = aggregate.aggr_expr.iter().any(|call| counts_distinct(call, &input_schema));
+    if has_sets || !counts && !aggregate.group_expr.iter().any(is_key) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
+    let (mut groups, mut calls, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+    let n_groups = group_expr.len();
+    for (index, (expr, (qualifier, field))) in group_expr.into_iter().zip(schema.iter()).enumerate() {
+        let own = Column::new(qualifier.cloned(), field.name());
+        if !is_key(&expr) {
+            groups.push(expr);
+            columns.push(Expr::Column(own));
+            continue;
+        }
+        let shown = format!("__interval_{index}");
+        columns.push(Expr::Column(Column::from_name(&shown)).alias_qualified(own.relation, own.name));
+        calls.push(min_udaf().call(vec![expr.clone()]).alias(shown));
+        groups.push(length_of(expr).alias(format!("__length_{index}")));
+    }
+    for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
+        let own = Column::from_name(field.name());
+        columns.push(Expr::Column(own).alias_qualified(qualifier.cloned(), field.name()));
+        calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
+    }
+    let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, calls)?);
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
+}
+
+/// `count(DISTINCT i)`, in an alias or not.
+fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
+    match call {
+        Expr::Alias(alias) => counts_distinct(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            func.name() == "count" && params.distinct && params.args.iter().any(|e| is_interval(e, schema))
+        }
+        _ => false,
+    }
+}
+
+fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if !counts_distinct(&call, schema) {
+        return Ok(call.unalias());
+    }
+    let Expr::AggregateFunction(mut call) = call.unalias() else { unreachable!("counts_distinct has seen a call") };
+    call.params.args = call.params.args.into_iter().map(|e| by_length(e, schema).data).collect();
+    Ok(Expr::AggregateFunction(call))
+}
+
+/// Partitions and peers are those of the lengths. The calls change their names by it, so a
+/// projection gives them back.
+fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
+    let input_schema = Arc::clone(window.input.schema());
+    let mut calls = Vec::with_capacity(window.window_expr.len());
+    let mut changed = false;
+    for call in &window.window_expr {
+        let call = call.clone().transform(|e| match e {
+            Expr::WindowFunction(call) => by_length_in_call(*call, &input_schema),
+            other => Ok(Transformed::no(other)),
+        })?;
+        changed |= call.transformed;
+        calls.push(call.data);
+    }
+    if !changed {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(window.input)).window(calls)?.build()?;
+    let columns = plan.schema().iter().zip(window.schema.iter()).map(|(is, (qualifier, field))| {
+        Expr::Column(Column::from(is)).alias_qualified(qualifier.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
+}
+
+fn by_length_in_call(mut call: WindowFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let mut changed = false;
+    let partition = call.params.partition_by.into_iter().map(|e| by_length(e, schema));
+    call.params.partition_by = partition.map(|e| note(e, &mut changed)).collect();
+    // (An offset of a RANGE frame is added to the value of the key.)
+    let frame = &call.params.window_frame;
+    let has_offset = [&frame.start_bound, &frame.end_bound].into_iter().any(|bound| match bound {
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => !by.is_null(),
+        WindowFrameBound::CurrentRow => false,
+    });
+    if frame.units != WindowFrameUnits::Range || !has_offset {
+        let keys = call.params.order_by.into_iter().map(|key| by_length_of_key(key, schema));
+        call.params.order_by = keys.map(|key| note(key, &mut changed)).collect();
+    }
+    Ok(Transformed::new_transformed(Expr::from(call), changed))
+}
+
+fn note<T>(changed: Transformed<T>, any: &mut bool) -> T {
+    *any |= changed.transformed;
+    changed.data
+}
+
+/// What USING and NATURAL compare. (Conditions are rewritten as expressions.)
+fn in_join(mut join: Join) -> DfResult<Transformed<LogicalPlan>> {
+    let mut changed = false;
+    for (left, right) in &mut join.on {
+        for (key, side) in [(left, &join.left), (right, &join.right)] {
+            *key = note(by_length(std::mem::take(key), side.schema()), &mut changed);
+        }
+    }
+    Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
+}
+
+/// `i IN (SELECT j ..)`.
+fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let [input] = node.inputs()[..] else { return Ok(Transformed::no(node)) };
+    let schema = Arc::clone(input.schema());
+    node.map_expressions(|e| {
+        e.transform_up(|e| match e {
+            Expr::InSubquery(test) if is_interval(&test.expr, &schema) => {
+                let InSubquery { expr, mut subquery, negated } = test;
+                let column = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
+                let lengths = length_of(column).alias("__length");
+                subquery.subquery = Arc::new(LogicalPlan::Projection(Projection::try_new(
+                    vec![lengths],
+                    Arc::clone(&subquery.subquery),
+                )?));
+                let test = InSubquery { expr: Box::new(length_of(*expr)), subquery, negated };
+                Ok(Transformed::yes(Expr::InSubquery(test)))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    })
+}
+
+fn by_length_of_key(key: Sort, schema: &DFSchema) -> Transformed<Sort> {
+    let Sort { expr, asc, nulls_first } = key;
+    by_length(expr, schema).update_data(|expr| Sort { expr, asc, nulls_first })
+}
+
+fn by_length(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match is_interval(&expr, schema) {
+        true => Transformed::yes(length_of(expr)),
+        false => Transformed::no(expr),
+    }
+}
+
+fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|is| is == INTERVAL)
+}
+
+fn has_interval(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| *field.data_type() == INTERVAL)
+}
