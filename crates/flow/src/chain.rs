@@ -140,7 +140,8 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
-    /// Then a function of each batch of rows if rows of equal `key` are still to move to one worker.
+    /// Then a function of each batch of rows if rows of equal `key` are still to move to one
+    /// worker.
     pub fn then_unless_placed(
         self,
         key: &[usize],
