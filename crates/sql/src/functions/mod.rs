@@ -37,6 +37,7 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub(crate) mod totals;
+pub(crate) mod trigonometry;
 pub(crate) mod user;
 pub(crate) mod wholes;
 pub(crate) mod window_floor;

@@ -17,7 +17,7 @@ use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, forms, json, ordered_sets, regex, similar, text, texts};
+use crate::functions::{arrays, bytea, forms, json, ordered_sets, regex, similar, text, texts, trigonometry};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -68,6 +68,7 @@ impl Functions {
             .chain(forms::all())
             .chain(json::all())
             .chain(texts::all())
+            .chain(trigonometry::all())
             .chain([similar::udf()]);
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
