@@ -15,7 +15,6 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             );
             if name == "make_timestamp" { made } else { format!("CAST({made} AS timestamptz)") }
         }
-        ("timezone", [zone, x]) => format!("(({x}) AT TIME ZONE {zone})"),
         ("date_trunc", [unit, x]) => date_trunc(years_of(unit)?, &x.to_string()),
         ("array_fill", [value, Expr::Array(Array { elem, .. })]) => match elem.as_slice() {
             [n] => format!("array_repeat({value}, {n})"),
