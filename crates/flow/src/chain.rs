@@ -140,6 +140,7 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
+<<<<<<< HEAD
     /// Then a function of each batch of rows if rows of equal `key` are still to move to one
     /// worker.
     pub fn then_unless_placed(
@@ -162,6 +163,8 @@ impl<'s> Chain<'s> {
         self.scope.peers() == 1 || self.placed_by.as_deref() == Some(key)
     }
 
+=======
+>>>>>>> parent of 8666647e (operators: rows of a group are made fewer before they move to another worker)
     /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the
     /// key in the columns `key_out`, if it has it at all.
     pub fn then_timed(
@@ -233,7 +236,7 @@ impl<'s> Chain<'s> {
 
     /// With rows of equal `key` on one worker.
     pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
-        if self.is_placed(&key) {
+        if self.scope.peers() == 1 || self.placed_by.as_ref() == Some(&key) {
             return self;
         }
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
