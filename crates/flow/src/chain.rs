@@ -140,31 +140,6 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
-<<<<<<< HEAD
-    /// Then a function of each batch of rows if rows of equal `key` are still to move to one
-    /// worker.
-    pub fn then_unless_placed(
-        self,
-        key: &[usize],
-        kind: &'static str,
-        apply: impl FnOnce() -> Option<Box<dyn FnMut(Batch, &mut Output)>>,
-    ) -> Chain<'s> {
-        if self.is_placed(key) {
-            return self;
-        }
-        match apply() {
-            Some(apply) => self.then(kind, apply),
-            None => self,
-        }
-    }
-
-    /// Whether rows of equal `key` are on one worker.
-    fn is_placed(&self, key: &[usize]) -> bool {
-        self.scope.peers() == 1 || self.placed_by.as_deref() == Some(key)
-    }
-
-=======
->>>>>>> parent of 8666647e (operators: rows of a group are made fewer before they move to another worker)
     /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the
     /// key in the columns `key_out`, if it has it at all.
     pub fn then_timed(
