@@ -2,8 +2,8 @@
 //!
 //! Law: every present row lands in shard `route(hash, shards)` and rows of one shard keep their
 //! order. Cost: one gather of the columns, and before it one pass over the hashes that writes each
-//! row's number behind those of its shard. Of many shards, or with absent rows, it is a counting
-//! sort, and shards are slices of one gather.
+//! row's number behind those of its shard; none if all rows are of one shard. Of many shards, or
+//! with absent rows, it is a counting sort, and shards are slices of one gather.
 
 use crate::batch::Batch;
 use crate::hash;
@@ -31,7 +31,13 @@ pub fn partition_by(batch: &Batch, parts: usize, part_of: impl Fn(u64) -> usize)
     }
     if parts <= LISTED_PARTS_MAX && batch.present().is_none() {
         let rows = rows_of_parts(&key.hashes, parts, part_of);
-        return rows.iter().map(|rows| batch.take(rows)).collect();
+        // (Small batches often go to one shard: it gets what there is.)
+        let taken = |rows: &Vec<u32>| match rows.len() {
+            0 => batch.slice(0, 0),
+            len if len == batch.len() => batch.clone(),
+            _ => batch.take(rows),
+        };
+        return rows.iter().map(taken).collect();
     }
     let routes: Vec<u32> = key.hashes.iter().map(|&hash| part_of(hash) as u32).collect();
     let (rows, ends) = sort_by_route(batch, &routes, parts);
