@@ -1,8 +1,9 @@
 //! Trigonometry in degrees, `sind(30)`: exact where the result is.
 //!
 //! Law: PostgreSQL's answers. Each function is reduced to the first quadrant, and there divided by
-//! its value at 30, 45 or 60 degrees, so that these come out exactly. An argument that is infinite,
-//! or not a sine, is an error.
+//! its value at 30, 45 or 60 degrees, so that these come out exactly. An angle that is infinite,
+//! and a sine beyond 1, are errors. Cost: one call or two of the system's functions a row. Source:
+//! PostgreSQL's manual, 9.3.
 
 use std::sync::Arc;
 
@@ -13,32 +14,26 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
-    let of_one = |name, compute| {
-        let arity = 1;
-        Arc::new(ScalarUDF::from(InDegrees { name, arity, compute, signature: signature(arity) }))
+    let function = |name, arity, compute| {
+        let signature = Signature::uniform(arity, vec![DataType::Float64], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(InDegrees { name, compute, signature }))
     };
-    let atan2d = InDegrees { name: "atan2d", arity: 2, compute: |args| Some(atan2d(args)), signature: signature(2) };
     [
-        of_one("sind", |x| periodic(x[0], sind)),
-        of_one("cosd", |x| periodic(x[0], cosd)),
-        of_one("tand", |x| periodic(x[0], |x| by_45(x, |x| sine(x) / cosine(x)))),
-        of_one("cotd", |x| periodic(x[0], |x| by_45(x, |x| cosine(x) / sine(x)))),
-        of_one("asind", |x| of_sine(x[0], |x| if x < 0.0 { -arcsine(-x) } else { arcsine(x) })),
-        of_one("acosd", |x| of_sine(x[0], |x| if x < 0.0 { 90.0 + arcsine(-x) } else { arccosine(x) })),
-        of_one("atand", |x| Some(x[0].atan() / 1f64.atan() * 45.0)),
-        Arc::new(ScalarUDF::from(atan2d)),
+        function("sind", 1, |x| folded(x[0]).map(|angle| angle.sine_sign * sine(angle.x))),
+        function("cosd", 1, |x| folded(x[0]).map(|angle| angle.cosine_sign * cosine(angle.x))),
+        function("tand", 1, |x| folded(x[0]).map(|angle| angle.by_45(|x| sine(x) / cosine(x)))),
+        function("cotd", 1, |x| folded(x[0]).map(|angle| angle.by_45(|x| cosine(x) / sine(x)))),
+        function("asind", 1, |x| of_sine(x[0], |x| if x < 0.0 { -arcsine(-x) } else { arcsine(x) })),
+        function("acosd", 1, |x| of_sine(x[0], |x| if x < 0.0 { 90.0 + arcsine(-x) } else { arccosine(x) })),
+        function("atand", 1, |x| Some(x[0].atan() / 1f64.atan() * 45.0)),
+        function("atan2d", 2, |args| Some(args[0].atan2(args[1]) / 1f64.atan() * 45.0)),
     ]
-}
-
-fn signature(arity: usize) -> Signature {
-    Signature::uniform(arity, vec![DataType::Float64], Volatility::Immutable)
 }
 
 /// A function of doubles; `None` if an argument is out of its range.
 #[derive(Debug)]
 struct InDegrees {
     name: &'static str,
-    arity: usize,
     compute: fn(&[f64]) -> Option<f64>,
     signature: Signature,
 }
@@ -74,7 +69,7 @@ impl ScalarUDFImpl for InDegrees {
         let columns =
             args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<DfResult<Vec<ArrayRef>>>()?;
         let mut results: Vec<Option<f64>> = Vec::with_capacity(args.number_rows);
-        let mut row_args = vec![0.0; self.arity];
+        let mut row_args = vec![0.0; columns.len()];
         for row in 0..args.number_rows {
             if columns.iter().any(|column| column.is_null(row)) {
                 results.push(None);
@@ -90,41 +85,36 @@ impl ScalarUDFImpl for InDegrees {
     }
 }
 
-/// An angle of less than a turn, for which the function is asked.
-fn periodic(x: f64, of: impl Fn(f64) -> f64) -> Option<f64> {
-    (!x.is_infinite()).then(|| of(x % 360.0))
+/// An angle as one of the first quadrant.
+struct Folded {
+    /// Degrees from 0 to 90.
+    x: f64,
+    /// What the sine of `x` is multiplied by.
+    sine_sign: f64,
+    cosine_sign: f64,
+}
+
+/// `None` of an infinite angle.
+fn folded(x: f64) -> Option<Folded> {
+    if x.is_infinite() {
+        return None;
+    }
+    let (x, sine_sign) = if x < 0.0 { (-x % 360.0, -1.0) } else { (x % 360.0, 1.0) };
+    let (x, sine_sign) = if x > 180.0 { (360.0 - x, -sine_sign) } else { (x, sine_sign) };
+    let (x, cosine_sign) = if x > 90.0 { (180.0 - x, -1.0) } else { (x, 1.0) };
+    Some(Folded { x, sine_sign, cosine_sign })
+}
+
+impl Folded {
+    /// A tangent or cotangent by its value at 45 degrees. Zero has no sign.
+    fn by_45(&self, quotient: impl Fn(f64) -> f64) -> f64 {
+        // (The sum of both zeros is the one without a sign.)
+        self.sine_sign * self.cosine_sign * (quotient(self.x) / quotient(45.0)) + 0.0
+    }
 }
 
 fn of_sine(x: f64, of: impl Fn(f64) -> f64) -> Option<f64> {
     (x.is_nan() || x.abs() <= 1.0).then(|| of(x))
-}
-
-fn sind(x: f64) -> f64 {
-    let sign = if x < 0.0 { -1.0 } else { 1.0 };
-    match x.abs() {
-        x if x > 270.0 => -sign * sine(360.0 - x),
-        x if x > 180.0 => -sign * sine(180.0 - (360.0 - x)),
-        x if x > 90.0 => sign * sine(180.0 - x),
-        x => sign * sine(x),
-    }
-}
-
-fn cosd(x: f64) -> f64 {
-    match x.abs() {
-        x if x > 270.0 => cosine(360.0 - x),
-        x if x > 180.0 => -cosine(180.0 - (360.0 - x)),
-        x if x > 90.0 => -cosine(180.0 - x),
-        x => cosine(x),
-    }
-}
-
-/// A tangent or cotangent by its value at 45 degrees. Zero has no sign.
-fn by_45(x: f64, quotient: impl Fn(f64) -> f64) -> f64 {
-    let (sign, x) = if x < 0.0 { (-1.0, -x) } else { (1.0, x) };
-    let (sign, x) = if x > 180.0 { (-sign, 360.0 - x) } else { (sign, x) };
-    let (sign, x) = if x > 90.0 { (-sign, 180.0 - x) } else { (sign, x) };
-    // (The sum of both zeros is the one without a sign.)
-    sign * (quotient(x) / quotient(45.0)) + 0.0
 }
 
 /// In the first quadrant.
@@ -157,8 +147,4 @@ fn arccosine(x: f64) -> f64 {
         true => 90.0 - x.asin() / 0.5f64.asin() * 30.0,
         false => x.acos() / 0.5f64.acos() * 60.0,
     }
-}
-
-fn atan2d(args: &[f64]) -> f64 {
-    args[0].atan2(args[1]) / 1f64.atan() * 45.0
 }
