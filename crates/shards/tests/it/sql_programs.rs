@@ -34,6 +34,7 @@ const QUERIES: &[&str] = &[
     "select distinct who, ad from views where seen < '2020-01-05'",
     "select who, cost, rank() over (partition by who order by cost), sum(cost) over (partition by who order by seen rows 2 preceding) from views",
     "select who, row_number() over (order by seen) from views",
+    "select case when ad % 2 = 0 then interval '1 day' else interval '24 hours' end as i, count(*) from views group by 1",
     "select who from views where cost > (select avg(cost) from views) and ad not in (select ad from ads where campaign = 'c1')",
     "select ad from views union select ad from ads",
     "select ad from views intersect select ad from ads where campaign <> 'c0'",

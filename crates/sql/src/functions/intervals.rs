@@ -18,7 +18,7 @@ use datafusion_expr::{
     Volatility, binary_expr,
 };
 
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+pub(crate) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// The parts that PostgreSQL keeps of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,14 +79,15 @@ impl ScalarUDFImpl for IntervalPart {
     }
 }
 
-/// `interval_length(i)`: what intervals are compared by. A month is 30 days, a day 24 hours.
+/// `interval_length(i)`: what intervals are compared by, in nanoseconds. A month is 30 days, a day
+/// 24 hours. It is called by name in programs that were cut from SQL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct IntervalLength {
     signature: Signature,
 }
 
 impl IntervalLength {
-    fn udf() -> Arc<ScalarUDF> {
+    pub(crate) fn udf() -> Arc<ScalarUDF> {
         let signature = Signature::exact(vec![INTERVAL], Volatility::Immutable);
         Arc::new(ScalarUDF::from(Self { signature }))
     }
@@ -113,6 +114,11 @@ impl ScalarUDFImpl for IntervalLength {
     }
 }
 
+/// Whether a value is an interval.
+pub(crate) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|is| is == INTERVAL)
+}
+
 /// What an interval is compared by.
 pub(crate) fn length_of(interval: Expr) -> Expr {
     IntervalLength::udf().call(vec![interval])
@@ -120,7 +126,7 @@ pub(crate) fn length_of(interval: Expr) -> Expr {
 
 /// Comparisons of intervals are comparisons of their lengths.
 pub(crate) fn compare_lengths(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|is| is == INTERVAL);
+    let is_interval = |e: &Expr| is_interval(e, schema);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op) && is_interval(&left) && is_interval(&right) =>
@@ -147,7 +153,7 @@ pub(crate) fn choose_by_length(expr: Expr, schema: &DFSchema) -> DfResult<Transf
     match expr {
         Expr::ScalarFunction(call)
             if matches!(call.func.name(), "greatest" | "least")
-                && call.args.iter().all(|arg| arg.get_type(schema).is_ok_and(|is| is == INTERVAL)) =>
+                && call.args.iter().all(|arg| is_interval(arg, schema)) =>
         {
             let wanted = if call.func.name() == "greatest" { Ordering::Greater } else { Ordering::Less };
             Ok(Transformed::yes(ExtremeInterval::udf(wanted).call(call.args)))

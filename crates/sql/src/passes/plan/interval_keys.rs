@@ -3,20 +3,22 @@
 //! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
 //! peer. A group shows the least of its spellings, so that it depends on the group's rows alone.
 //! Keys of other types are not touched.
+//!
+//! Cost: a group by an interval remembers its intervals in order, for the least of them; else a
+//! number a row.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, Result as DfResult};
 use datafusion_expr::expr::{AggregateFunction, InSubquery, Sort, WindowFunction};
+use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
-use datafusion_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
+use datafusion_expr::utils::grouping_set_to_exprlist;
+use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits};
 use datafusion_functions_aggregate::min_max::min_udaf;
 
-use crate::functions::intervals::length_of;
-
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 
 /// Replaces keys that are intervals, also in subqueries.
 pub(crate) fn replace(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -57,8 +59,10 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let (mut groups, mut calls, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-    let n_groups = group_expr.len();
-    for (index, (expr, (qualifier, field))) in group_expr.into_iter().zip(schema.iter()).enumerate() {
+    // (`GROUP BY i, i` has one column.)
+    let keys: Vec<Expr> = grouping_set_to_exprlist(&group_expr)?.into_iter().cloned().collect();
+    let n_groups = keys.len();
+    for (index, (expr, (qualifier, field))) in keys.into_iter().zip(schema.iter()).enumerate() {
         let own = Column::new(qualifier.cloned(), field.name());
         if !is_key(&expr) {
             groups.push(expr);
@@ -161,8 +165,10 @@ fn in_join(mut join: Join) -> DfResult<Transformed<LogicalPlan>> {
 fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let [input] = node.inputs()[..] else { return Ok(Transformed::no(node)) };
     let schema = Arc::clone(input.schema());
+    let names = NamePreserver::new(&node);
     node.map_expressions(|e| {
-        e.transform_up(|e| match e {
+        let name = names.save(&e);
+        let tested = e.transform_up(|e| match e {
             Expr::InSubquery(test) if is_interval(&test.expr, &schema) => {
                 let InSubquery { expr, mut subquery, negated } = test;
                 let column = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
@@ -175,7 +181,8 @@ fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
                 Ok(Transformed::yes(Expr::InSubquery(test)))
             }
             other => Ok(Transformed::no(other)),
-        })
+        })?;
+        Ok(tested.update_data(|e| name.restore(e)))
     })
 }
 
@@ -189,10 +196,6 @@ fn by_length(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         true => Transformed::yes(length_of(expr)),
         false => Transformed::no(expr),
     }
-}
-
-fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|is| is == INTERVAL)
 }
 
 fn has_interval(schema: &DFSchema) -> bool {
