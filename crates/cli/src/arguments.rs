@@ -120,6 +120,9 @@ pub(crate) struct PlanFile {
     /// Tell the rows that each step has hashed and moved
     #[arg(long)]
     pub moved: bool,
+    /// Tell what each step has done in each shard: rows, batches, bytes, CPU time
+    #[arg(long)]
+    pub profile: bool,
     /// How the answer is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

@@ -2,7 +2,7 @@
 
 use std::{
     fs::read_to_string,
-    io::{Read, Write, stdin, stdout},
+    io::{Read, Write, stderr, stdin, stdout},
     path::Path,
     thread::available_parallelism,
 };
@@ -28,6 +28,7 @@ struct Answer {
     explained: String,
     rows: Option<Rows>,
     moved: Vec<(&'static str, Moved)>,
+    profile: Option<Rows>,
 }
 
 /// Runs the program, and prints its rows.
@@ -77,13 +78,14 @@ fn answer(
     }
     let planned = PlannedShards::new(program, session, ShardLayout::flat(shards))?;
     if explain {
-        return Ok(Answer { explained: planned.program.explain()?, rows: None, moved: vec![] });
+        return Ok(Answer { explained: planned.program.explain()?, rows: None, moved: vec![], profile: None });
     }
     if !unchecked {
         planned.program.check()?;
     }
-    let (outcome, run) = planned.run()?;
-    Ok(Answer { explained: String::new(), rows: Some(outcome.rows()?), moved: run.moved() })
+    let (outcome, run) = planned.run(&session.interrupt())?;
+    let (moved, profile) = (run.moved(), Some(run.profile_rows()?));
+    Ok(Answer { explained: String::new(), rows: Some(outcome.rows()?), moved, profile })
 }
 
 fn print(answer: &Answer, arguments: &PlanFile) -> Result<Status, Error> {
@@ -103,6 +105,12 @@ fn print(answer: &Answer, arguments: &PlanFile) -> Result<Status, Error> {
                 thousands(moved.bytes),
             );
         }
+    }
+    if let Some(profile) = answer.profile.as_ref().filter(|_| arguments.profile) {
+        let mut told = Vec::new();
+        let written = write_rows(&mut told, arguments.format, profile, &Layout::default());
+        written.map_err(|problem| Error::internal(problem.to_string()))?;
+        checked(stderr().lock().write_all(&told))?;
     }
     Ok(Status::Good)
 }

@@ -10,7 +10,12 @@ use crate::traffic::{CLIENT, Traffic};
 #[derive(Clone)]
 pub enum Address {
     /// In this process.
-    Here(Sender<Message>),
+    Here {
+        /// Its number.
+        shard: usize,
+        /// What comes to it.
+        inbox: Sender<Message>,
+    },
     /// In another one.
     There {
         /// Its process.
@@ -25,8 +30,9 @@ impl Address {
     pub fn send(&self, message: Message, traffic: &Traffic) {
         traffic.begin();
         match self {
-            Address::Here(shard) => {
-                let _ = shard.send(message);
+            Address::Here { shard, inbox } => {
+                traffic.counts[*shard].queue();
+                let _ = inbox.send(message);
             }
             Address::There { process, shard } => traffic.tell(*process, WireFrame::Message { target: *shard, message }),
         }

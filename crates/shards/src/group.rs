@@ -57,7 +57,7 @@ impl Group {
             check_processes(layout, streams.len())?;
         }
         let (links, queues): Queues = streams.iter().map(queue).unzip();
-        let traffic = Arc::new(Traffic::new(process.unwrap_or(CLIENT), links));
+        let traffic = Arc::new(Traffic::new(process.unwrap_or(CLIENT), links, layout.shards(), tasks.list.len()));
         let (client, results) = channel();
         let (shards, inboxes): Shards = (0..layout.shards()).map(|shard| addressed(layout, process, shard)).unzip();
         let mut group = Group { shards, results, traffic, threads: vec![], links: vec![], streams: vec![] };
@@ -146,7 +146,7 @@ fn addressed(layout: Layout, here: Option<usize>, shard: usize) -> (Address, Opt
         return (Address::There { process, shard }, None);
     }
     let (sender, inbox) = channel();
-    (Address::Here(sender), Some(inbox))
+    (Address::Here { shard, inbox: sender }, Some(inbox))
 }
 
 fn queue(stream: &Option<TcpStream>) -> Queue {
@@ -161,9 +161,9 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<JoinHandl
 impl Drop for Group {
     fn drop(&mut self) {
         for shard in &self.shards {
-            if let Address::Here(shard) = shard {
+            if let Address::Here { inbox, .. } = shard {
                 // (A shard that has gone away needs no order to.)
-                let _ = shard.send(Message { task: 0, from: 0, load: Load::Stop, owed: None });
+                let _ = inbox.send(Message { task: 0, from: 0, load: Load::Stop, owed: None });
             }
         }
         self.traffic.tell_all(|| WireFrame::Stop);

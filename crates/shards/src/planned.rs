@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::types::narrowed;
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_engine::{Error, Rows, Session};
+use anabranch_engine::{Error, Interrupt, Rows, Session};
 use anabranch_plan::program::{MoveKind, MoveScope, Program, StepAction, read};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -94,25 +94,38 @@ impl PlannedShards {
         Ok(PlannedShards { program, relations })
     }
 
-    /// Runs the program to its end: its rows, and the run, which says what was moved.
+    /// Runs the program to its end: its rows, and the run, which says what was moved. It fails with
+    /// `Cancelled` when `stop` is triggered.
     ///
     /// # Errors
     /// Those of the run.
-    pub fn run(&self) -> Result<(RunOutcome, ShardRun), Error> {
-        let shards = self.program.step()?.layout.shards();
+    pub fn run(&self, stop: &Interrupt) -> Result<(RunOutcome, ShardRun), Error> {
         let mut run = self.program.run()?;
+        run.heed(stop);
         for relation in &self.relations {
-            let mut next = 0;
-            for batch in &relation.batches {
-                for start in (0..batch.num_rows()).step_by(ROWS_PER_PIECE) {
-                    let piece = batch.slice(start, ROWS_PER_PIECE.min(batch.num_rows() - start));
-                    run.push(&relation.source, next % shards, forever(&piece)?)?;
-                    next += 1;
-                }
-            }
+            run.fill(&relation.source, &relation.batches)?;
         }
         let outcome = run.finish()?;
         Ok((outcome, run))
+    }
+}
+
+impl ShardRun {
+    /// Gives rows to a source that are in force from the beginning and never end, spread over its
+    /// shards piece by piece.
+    ///
+    /// # Errors
+    /// As for [`push`](ShardRun::push).
+    pub fn fill(&mut self, source: &str, batches: &[RecordBatch]) -> Result<(), Error> {
+        let mut next = 0;
+        for batch in batches {
+            for start in (0..batch.num_rows()).step_by(ROWS_PER_PIECE) {
+                let piece = batch.slice(start, ROWS_PER_PIECE.min(batch.num_rows() - start));
+                self.push(source, next % self.n_shards(), forever(&piece)?)?;
+                next += 1;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_engine::connector::{Poll, SourceReader};
 use anabranch_engine::frame::{Events, IntoEvents, Item, ResultLifetime};
-use anabranch_engine::{Error, Options, Session};
+use anabranch_engine::{Error, Interrupt, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
@@ -19,6 +19,7 @@ use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Moved;
 use crate::packed::Ranges;
 use crate::processes::Processes;
+use crate::profile::ShardCounts;
 use crate::program::{Shards, Verb};
 use crate::tasks::{Task, Tasks};
 use crate::traffic::CLIENT;
@@ -40,6 +41,8 @@ pub struct ShardRun {
     outcome: RunOutcome,
     /// Whether rows were handed out.
     has_given: bool,
+    /// What stops it.
+    stop: Interrupt,
 }
 
 /// What has come out of a program.
@@ -114,7 +117,7 @@ impl Shards {
             _ => None,
         };
         let ranges = tasks.list.iter().map(ranges).collect();
-        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome, has_given: false };
+        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome, has_given: false, stop: Interrupt::new() };
         run.send_datasets()?;
         Ok(run)
     }
@@ -194,7 +197,7 @@ impl ShardRun {
     /// # Errors
     /// `Data` when a row is in error; that of a shard that failed.
     pub fn drain(&mut self) -> Result<RunOutcome, Error> {
-        self.group.traffic.wait(0)?;
+        self.group.traffic.wait(0, &self.stop)?;
         let mut error = None;
         while let Ok(Said { shard, item }) = self.group.results.try_recv() {
             match item {
@@ -271,19 +274,44 @@ impl ShardRun {
 
     /// What each step hashed and moved so far, in order of the program.
     pub fn moved(&self) -> Vec<(&'static str, Moved)> {
-        let counted = self.group.traffic.moved();
-        let named = self.tasks.list.iter().enumerate().map(|(at, task)| {
-            let name = match &task.step.verb {
-                Verb::Source { .. } => "source",
-                Verb::Dataset(_) => "dataset",
-                Verb::Rekey => "rekey",
-                Verb::InTime => "in order of time",
-                Verb::Query { .. } => "query",
-                Verb::Move { kind, .. } => kind.name(),
-            };
-            (name, counted.get(at).copied().unwrap_or_default())
-        });
-        named.collect()
+        let mut moved: Vec<(&'static str, Moved)> =
+            self.actions().into_iter().map(|action| (action, Moved::default())).collect();
+        for counts in self.counts() {
+            for ((_, moved), step) in moved.iter_mut().zip(counts.steps()) {
+                *moved += step.moved;
+            }
+        }
+        moved
+    }
+
+    /// What each step does, in order of the program.
+    pub(crate) fn actions(&self) -> Vec<&'static str> {
+        let action = |task: &Task| match &task.step.verb {
+            Verb::Source { .. } => "source",
+            Verb::Dataset(_) => "dataset",
+            Verb::Rekey => "rekey",
+            Verb::InTime => "in order of time",
+            Verb::Query { .. } => "query",
+            Verb::Move { kind, .. } => kind.name(),
+        };
+        self.tasks.list.iter().map(action).collect()
+    }
+
+    /// What each shard has done.
+    pub(crate) fn counts(&self) -> &[ShardCounts] {
+        &self.group.traffic.counts
+    }
+
+    /// How far the source has come that is furthest ahead; none if all have ended or none has begun.
+    pub(crate) fn furthest_source(&self) -> Option<Time> {
+        let frontiers = self.frontiers.iter().flatten().copied();
+        frontiers.filter(|frontier| *frontier > Time::MIN && *frontier < END).max()
+    }
+
+    /// Lets another thread stop the run: when `stop` is triggered, the call that waits fails with
+    /// an error of kind `Cancelled`, and so do those that follow.
+    pub fn heed(&mut self, stop: &Interrupt) {
+        self.stop = stop.clone();
     }
 
     fn source(&self, name: &str, shard: usize) -> Result<usize, Error> {
@@ -301,7 +329,7 @@ impl ShardRun {
     }
 
     fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
-        self.group.traffic.wait(MESSAGES_MAX)?;
+        self.group.traffic.wait(MESSAGES_MAX, &self.stop)?;
         let message = Message { task, from: shard, load, owed: None };
         self.group.shards[shard].send(message, &self.group.traffic);
         Ok(())

@@ -1,4 +1,4 @@
-//! What is on its way between shards, what went wrong there, and what has moved.
+//! What is on its way between shards, what went wrong there, and what was done.
 //!
 //! When is a run of several processes at rest? After Dijkstra and Scholten (Termination detection
 //! for diffusing computations, 1980): each process counts its messages until they are
@@ -6,14 +6,18 @@
 //! that one only when it is at rest again. Others are acknowledged as soon as they are dealt with.
 //! So the client's process counts zero only when all processes are at rest.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_engine::Error;
+use anabranch_engine::{Error, Interrupt};
 
-use crate::moved::Moved;
 use crate::processes::frame::WireFrame;
+use crate::profile::{ShardCounts, StepCounts};
+
+/// How long the client waits before it looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The process of the client.
 pub(crate) const CLIENT: usize = 0;
@@ -26,6 +30,10 @@ pub struct Traffic {
     links: Vec<Option<Sender<WireFrame>>>,
     state: Mutex<TrafficState>,
     changed: Condvar,
+    /// What each shard has done.
+    pub counts: Vec<ShardCounts>,
+    /// Triggered when the run fails or is over: shards stop their work.
+    pub interrupt: Interrupt,
 }
 
 #[derive(Default)]
@@ -35,12 +43,8 @@ struct TrafficState {
     /// The process whose message ended the rest of this one.
     engaged_by: Option<usize>,
     error: Option<Error>,
-    /// Of this process.
-    moved: Vec<Moved>,
-    /// Whether the client's process has not heard of `moved`.
-    is_moved_unsaid: bool,
-    /// Of each other process, as it last said.
-    moved_elsewhere: Vec<Vec<Moved>>,
+    /// Shards of this process whose counts the client's process has not heard of.
+    unsaid: BTreeSet<usize>,
     /// Whether the run is over.
     is_stopped: bool,
     /// Connections that have ended.
@@ -48,10 +52,16 @@ struct TrafficState {
 }
 
 impl Traffic {
-    /// Of a process with these connections.
-    pub fn new(process: usize, links: Vec<Option<Sender<WireFrame>>>) -> Traffic {
-        let state = TrafficState { moved_elsewhere: vec![vec![]; links.len()], ..TrafficState::default() };
-        Traffic { process, links, state: Mutex::new(state), changed: Condvar::new() }
+    /// Of a process with these connections, in a run of so many shards and steps.
+    pub fn new(process: usize, links: Vec<Option<Sender<WireFrame>>>, shards: usize, steps: usize) -> Traffic {
+        Traffic {
+            process,
+            links,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            counts: (0..shards).map(|_| ShardCounts::new(steps)).collect(),
+            interrupt: Interrupt::new(),
+        }
     }
 
     /// A message was sent.
@@ -86,12 +96,15 @@ impl Traffic {
     }
 
     /// Nothing is left to do here: the process that engaged this one is told, after the client's
-    /// has heard what moved.
+    /// has heard what was done.
     fn rest(&self, state: &mut TrafficState) {
         let Some(process) = state.engaged_by else { return };
-        if std::mem::take(&mut state.is_moved_unsaid) {
-            state.under_way += 1;
-            self.tell(CLIENT, WireFrame::Moved(state.moved.clone()));
+        let unsaid = std::mem::take(&mut state.unsaid);
+        if !unsaid.is_empty() {
+            state.under_way += unsaid.len();
+            for shard in unsaid {
+                self.tell(CLIENT, WireFrame::Counted { shard, steps: self.counts[shard].steps() });
+            }
             return;
         }
         state.engaged_by = None;
@@ -118,17 +131,25 @@ impl Traffic {
             self.tell(CLIENT, WireFrame::Failed(error));
         }
         drop(state);
+        self.interrupt.trigger();
         self.changed.notify_all();
     }
 
     /// Waits until at most so many messages are under way.
     ///
     /// # Errors
-    /// That of a shard that failed.
-    pub fn wait(&self, messages_max: usize) -> Result<(), Error> {
+    /// That of a shard that failed; `Cancelled` when `stop` is triggered, which fails the run.
+    pub fn wait(&self, messages_max: usize, stop: &Interrupt) -> Result<(), Error> {
         let mut state = self.lock();
         while state.error.is_none() && state.under_way > messages_max {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = stop.check() {
+                drop(state);
+                self.fail(error);
+                state = self.lock();
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.error.clone().map_or(Ok(()), Err)
     }
@@ -136,6 +157,7 @@ impl Traffic {
     /// The run is over.
     pub fn stop(&self) {
         self.lock().is_stopped = true;
+        self.interrupt.trigger();
         self.changed.notify_all();
     }
 
@@ -165,32 +187,18 @@ impl Traffic {
         drop(self.changed.wait_timeout_while(self.lock(), patience, is_waiting));
     }
 
-    /// Counts what a step moved.
-    pub fn count(&self, step: usize, add: impl FnOnce(&mut Moved)) {
-        let mut state = self.lock();
-        if state.moved.len() <= step {
-            state.moved.resize(step + 1, Moved::default());
-        }
-        add(&mut state.moved[step]);
-        state.is_moved_unsaid = true;
-    }
-
-    /// What each step moved in another process.
-    pub fn moved_there(&self, process: usize, moved: Vec<Moved>) {
-        if let Some(known) = self.lock().moved_elsewhere.get_mut(process) {
-            *known = moved;
+    /// A shard of this process has counted something that the client's has not heard of.
+    pub fn counted(&self, shard: usize) {
+        if self.process != CLIENT {
+            self.lock().unsaid.insert(shard);
         }
     }
 
-    /// What each step moved in all processes, as far as it was counted.
-    pub fn moved(&self) -> Vec<Moved> {
-        let state = self.lock();
-        let mut total = state.moved.clone();
-        for there in &state.moved_elsewhere {
-            total.resize(total.len().max(there.len()), Moved::default());
-            total.iter_mut().zip(there).for_each(|(total, there)| *total += *there);
+    /// What each step has done in a shard of another process.
+    pub fn counted_there(&self, shard: usize, steps: Vec<StepCounts>) {
+        if let Some(counts) = self.counts.get(shard) {
+            counts.replace(steps);
         }
-        total
     }
 
     fn lock(&self) -> MutexGuard<'_, TrafficState> {

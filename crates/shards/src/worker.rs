@@ -12,11 +12,13 @@ use std::sync::mpsc::Receiver;
 use anabranch_batch::{Batch, Time, types, wire};
 use anabranch_engine::frame::{FrameRun, Item};
 use anabranch_engine::{Error, Options, Session};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::address::{Address, ShardClient};
 use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
+use crate::profile::StepCounts;
 use crate::program::{ActionKind, INPUTS, Verb};
 use crate::route::{Movement, in_range, routed};
 use crate::tasks::Tasks;
@@ -74,7 +76,7 @@ fn serve(post: &Post) -> Result<(), Error> {
     for (session, task) in sessions.iter_mut().zip(&post.tasks.list) {
         let run = match (&task.step.verb, session) {
             (Verb::Query { .. }, _) if task.is_first_only && post.shard > 0 => None,
-            (Verb::Query { frame }, Some(session)) => Some(session.start(frame)?),
+            (Verb::Query { frame }, Some(session)) => Some(session.start(frame)?.heeding(&post.traffic.interrupt)),
             _ => None,
         };
         let senders = post.shards.len();
@@ -82,13 +84,16 @@ fn serve(post: &Post) -> Result<(), Error> {
         let (heard, ports) = (vec![Time::MIN; senders], vec![Time::MIN; inputs]);
         places.push(Place { run, held: InTime::default(), heard, ports, told: Time::MIN });
     }
-    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0 };
+    let clock = thread_nanos();
+    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0, clock };
     while let Ok(message) = post.inbox.recv() {
-        if matches!(message.load, Load::Stop) {
+        if matches!(message.load, Load::Stop) || post.traffic.interrupt.is_triggered() {
             break;
         }
+        post.traffic.counts[post.shard].unqueue();
         let owed = message.owed;
         shard.receive(message)?;
+        post.traffic.counted(post.shard);
         post.traffic.end(owed);
     }
     Ok(())
@@ -115,11 +120,14 @@ struct Shard<'p, 's> {
     waiting: VecDeque<(usize, usize, Item)>,
     /// Batches sent so far.
     batches: u64,
+    /// CPU time of the thread when it was last read, in nanoseconds.
+    clock: u64,
 }
 
 impl Shard<'_, '_> {
     fn receive(&mut self, message: Message) -> Result<(), Error> {
         let Message { task, from, load, .. } = message;
+        self.clock = thread_nanos();
         match load {
             Load::Rows(batch) => self.emit(task, Item::Rows(batch))?,
             Load::Wire(bytes) => {
@@ -129,10 +137,29 @@ impl Shard<'_, '_> {
             Load::Frontier(time) => self.hear(task, from, time)?,
             Load::Stop => {}
         }
+        self.charge(task);
         while let Some((task, port, item)) = self.waiting.pop_front() {
+            if let Item::Rows(batch) = &item {
+                let rows = batch.len() as u64;
+                self.count(task, |counts| {
+                    (counts.rows_in, counts.batches_in) = (counts.rows_in + rows, counts.batches_in + 1)
+                });
+            }
             self.take(task, port, item)?;
+            self.charge(task);
         }
         Ok(())
+    }
+
+    fn count(&self, task: usize, change: impl FnOnce(&mut StepCounts)) {
+        self.post.traffic.counts[self.post.shard].count(task, change);
+    }
+
+    /// The CPU time since the last look is that of a step.
+    fn charge(&mut self, task: usize) {
+        let now = thread_nanos();
+        let passed = now.saturating_sub(std::mem::replace(&mut self.clock, now));
+        self.count(task, |counts| counts.cpu_nanos += passed);
     }
 
     /// A promise of one sender: what the least of them promise is passed on.
@@ -153,6 +180,7 @@ impl Shard<'_, '_> {
     fn promise(&mut self, task: usize, frontier: Time) -> Result<(), Error> {
         if frontier > self.places[task].told {
             self.places[task].told = frontier;
+            self.count(task, |counts| counts.frontier = frontier);
             self.emit(task, Item::Frontier(frontier))?;
         }
         Ok(())
@@ -160,6 +188,12 @@ impl Shard<'_, '_> {
 
     /// Hands what a step yields to its readers; without readers it is the result.
     fn emit(&mut self, task: usize, item: Item) -> Result<(), Error> {
+        if let Item::Rows(batch) = &item {
+            let rows = batch.len() as u64;
+            self.count(task, |counts| {
+                (counts.rows_out, counts.batches_out) = (counts.rows_out + rows, counts.batches_out + 1)
+            });
+        }
         let readers = &self.post.tasks.list[task].readers;
         if readers.is_empty() || matches!(item, Item::Errors(_)) {
             self.post.client.say(Said { shard: self.post.shard, item }, &self.post.traffic);
@@ -234,7 +268,7 @@ impl Shard<'_, '_> {
         let key = &self.post.tasks.list[task].key;
         let is_hashed = batch.key().is_some_and(|known| *known.columns == **key);
         let rows = if is_hashed { 0 } else { batch.len() as u64 };
-        self.post.traffic.count(task, |moved| moved.rows_hashed += rows);
+        self.count(task, |counts| counts.moved.rows_hashed += rows);
         batch.compact().with_key(key)
     }
 
@@ -253,7 +287,8 @@ impl Shard<'_, '_> {
         }
         for (target, part) in routed(&batch, &movement, layout, here)? {
             let (rows, bytes) = (part.len() as u64, wire::length_in_bytes(&part) as u64);
-            self.post.traffic.count(task, |moved| {
+            self.count(task, |counts| {
+                let moved = &mut counts.moved;
                 let is_near = layout.process(here) == layout.process(target);
                 let counter = match (target == here, is_near) {
                     (true, _) => &mut moved.rows_kept,
@@ -280,6 +315,12 @@ impl Shard<'_, '_> {
         let message = Message { task, from: self.post.shard, load, owed: None };
         self.post.shards[target].send(message, &self.post.traffic);
     }
+}
+
+/// CPU time of this thread, in nanoseconds.
+fn thread_nanos() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Rows in the types that batches hold.

@@ -49,6 +49,8 @@ pub struct FrameRun<'s> {
     undrained: Vec<Batch>,
     /// Lifetimes that came out beside an error.
     complete: Vec<ResultLifetime>,
+    /// What stops it.
+    interrupt: Interrupt,
     /// Whether another has taken its parts over.
     is_suspended: bool,
 }
@@ -120,7 +122,7 @@ impl<'s> FrameRun<'s> {
         let goes_by_arrival = frame.state().is_ok_and(|state| goes_by_arrival(&state.plan));
         let (pairs, future, undrained) = (Pairs::default(), Vec::new(), Vec::new());
         let complete = Vec::new();
-        let is_suspended = false;
+        let (interrupt, is_suspended) = (Interrupt::new(), false);
         FrameRun {
             cluster,
             dataflow,
@@ -133,8 +135,16 @@ impl<'s> FrameRun<'s> {
             future,
             undrained,
             complete,
+            interrupt,
             is_suspended,
         }
+    }
+
+    /// The run, whose calls fail with an error of kind `Cancelled` once `interrupt` is triggered.
+    #[must_use]
+    pub fn heeding(mut self, interrupt: &Interrupt) -> FrameRun<'s> {
+        self.interrupt = interrupt.clone();
+        self
     }
 
     /// Gives the session back its cluster. Lifetimes are not kept.
@@ -346,7 +356,7 @@ impl<'s> FrameRun<'s> {
         if target == Time::MIN {
             return Ok(());
         }
-        self.cluster.await_frontier(self.dataflow, target - 1, &Interrupt::new())
+        self.cluster.await_frontier(self.dataflow, target - 1, &self.interrupt)
     }
 
     pub(super) fn input(&mut self, name: &str) -> Result<&mut RunInput, Error> {

@@ -16,6 +16,7 @@ use anabranch_engine::{Error, ErrorKind};
 
 use crate::message::{Load, Message, Said};
 use crate::moved::Moved;
+use crate::profile::StepCounts;
 
 /// Words before the payload.
 const HEADER_WORDS: usize = 6;
@@ -48,8 +49,13 @@ pub enum WireFrame {
     Said(Said),
     /// One earlier frame of the receiver, and all that followed from it, was dealt with.
     Acknowledged,
-    /// What each step moved in the sender's process so far.
-    Moved(Vec<Moved>),
+    /// What each step has done so far in a shard of the sender.
+    Counted {
+        /// The shard.
+        shard: usize,
+        /// In order of the program.
+        steps: Vec<StepCounts>,
+    },
     /// A shard of the sender failed.
     Failed(Error),
     /// The run is over; no frame follows.
@@ -65,7 +71,7 @@ mod tag {
     pub const SAID_FRONTIER: u64 = 5;
     pub const SAID_ERRORS: u64 = 6;
     pub const ACKNOWLEDGED: u64 = 7;
-    pub const MOVED: u64 = 8;
+    pub const COUNTED: u64 = 8;
     pub const FAILED: u64 = 9;
     pub const STOP: u64 = 10;
 }
@@ -90,10 +96,9 @@ impl WireFrame {
             WireFrame::Message { target, message } => message_parts(*target, message)?,
             WireFrame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
             WireFrame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
-            WireFrame::Moved(steps) => {
-                let counts =
-                    |moved: &Moved| [moved.rows_hashed, moved.rows_kept, moved.rows_near, moved.rows_far, moved.bytes];
-                (tag::MOVED, [0; 4], steps.iter().flat_map(counts).flat_map(u64::to_le_bytes).collect())
+            WireFrame::Counted { shard, steps } => {
+                let payload = steps.iter().flat_map(words_of_counts).flat_map(u64::to_le_bytes).collect();
+                (tag::COUNTED, [*shard as u64, 0, 0, 0], payload)
             }
             WireFrame::Failed(error) => failed_parts(error),
             WireFrame::Stop => (tag::STOP, [0; 4], vec![]),
@@ -135,7 +140,7 @@ impl WireFrame {
             tag::SAID_FRONTIER => said(Item::Frontier(time)),
             tag::SAID_ERRORS => said(Item::Errors(batch(&payload)?)),
             tag::ACKNOWLEDGED => WireFrame::Acknowledged,
-            tag::MOVED => WireFrame::Moved(moved(&payload)),
+            tag::COUNTED => WireFrame::Counted { shard: first, steps: counts(&payload) },
             tag::FAILED => WireFrame::Failed(failed(words, &payload)?),
             tag::STOP => WireFrame::Stop,
             _ => return Err(malformed(format!("there are no frames of tag {tag}"))),
@@ -189,15 +194,33 @@ fn failed(words: &[u64], payload: &[u8]) -> io::Result<Error> {
     Ok(error)
 }
 
-fn moved(payload: &[u8]) -> Vec<Moved> {
-    let words: Vec<u64> = words_of(payload).collect();
-    let (steps, _) = words.as_chunks::<5>();
-    let of = |&[rows_hashed, rows_kept, rows_near, rows_far, bytes]: &[u64; 5]| Moved {
+fn words_of_counts(counts: &StepCounts) -> [u64; 11] {
+    let StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier } = *counts;
+    let Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes } = moved;
+    let frontier = frontier.cast_unsigned();
+    [
+        rows_in,
+        batches_in,
+        rows_out,
+        batches_out,
+        cpu_nanos,
         rows_hashed,
         rows_kept,
         rows_near,
         rows_far,
         bytes,
+        frontier,
+    ]
+}
+
+fn counts(payload: &[u8]) -> Vec<StepCounts> {
+    let words: Vec<u64> = words_of(payload).collect();
+    let (steps, _) = words.as_chunks::<11>();
+    let of = |words: &[u64; 11]| {
+        let [rows_in, batches_in, rows_out, batches_out, cpu_nanos, rest @ ..] = *words;
+        let [rows_hashed, rows_kept, rows_near, rows_far, bytes, frontier] = rest;
+        let moved = Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes };
+        StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier: frontier.cast_signed() }
     };
     steps.iter().map(of).collect()
 }
@@ -247,8 +270,11 @@ mod tests {
         };
         assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None }));
         let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
-        let found = round_trip(&WireFrame::Moved(vec![moved, Moved::default()]));
-        assert!(matches!(found, WireFrame::Moved(steps) if steps == [moved, Moved::default()]));
+        let (rows_in, batches_in, rows_out, batches_out) = (6, 7, 8, 9);
+        let counts = StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos: 10, moved, frontier: -11 };
+        let frame = WireFrame::Counted { shard: 12, steps: vec![counts, StepCounts::NONE] };
+        let WireFrame::Counted { shard: 12, steps } = round_trip(&frame) else { panic!("another frame") };
+        assert_eq!(steps, [counts, StepCounts::NONE]);
     }
 
     #[test]

@@ -96,8 +96,9 @@ impl Inlet {
                 let _ = self.client.send(said);
                 self.traffic.tell(self.from, WireFrame::Acknowledged);
             }
-            WireFrame::Moved(moved) => {
-                self.traffic.moved_there(self.from, moved);
+            WireFrame::Counted { shard, steps } => {
+                self.check_shard(shard)?;
+                self.traffic.counted_there(shard, steps);
                 self.traffic.tell(self.from, WireFrame::Acknowledged);
             }
             WireFrame::Acknowledged => self.traffic.end(None),
@@ -109,7 +110,7 @@ impl Inlet {
 
     fn take_message(&self, target: usize, message: Message) -> Result<(), Error> {
         self.check_shard(message.from)?;
-        let Some(Address::Here(shard)) = self.shards.get(target) else {
+        let Some(Address::Here { inbox, .. }) = self.shards.get(target) else {
             return Err(self.stray(format!("shard {target}, which is not of this process")));
         };
         if message.task >= self.tasks {
@@ -117,7 +118,8 @@ impl Inlet {
         }
         let owed = self.traffic.arrived(self.from);
         // (A shard that has gone away has said why.)
-        let _ = shard.send(Message { owed, ..message });
+        self.traffic.counts[target].queue();
+        let _ = inbox.send(Message { owed, ..message });
         Ok(())
     }
 

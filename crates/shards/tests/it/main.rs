@@ -10,6 +10,7 @@ mod movement;
 mod packed;
 mod plans;
 mod processes;
+mod profile;
 mod safety;
 mod split;
 mod sql_programs;

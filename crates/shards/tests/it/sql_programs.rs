@@ -1,6 +1,6 @@
 //! Programs of SQL: those that are cut from queries, and those that a person writes.
 
-use anabranch_engine::{Options, Session};
+use anabranch_engine::{Interrupt, Options, Session};
 use anabranch_plan::program::{read, text};
 use anabranch_shards::planned::{PlannedShards, read_program};
 use anabranch_shards::{Layout, Move, Shards};
@@ -99,7 +99,7 @@ fn holds(session: &mut Session, query: &str) {
             .program
             .check()
             .unwrap_or_else(|error| panic!("{program}{error:?}\n{}", planned.program.explain().unwrap()));
-        let (outcome, _) = planned.run().unwrap();
+        let (outcome, _) = planned.run(&Interrupt::new()).unwrap();
         let rows = outcome.rows().unwrap();
         assert!(
             contents(&rows).is_close(&expected, 1e-9),
