@@ -56,15 +56,17 @@ if _TYPE_CHECKING:
     from .loops import iterate
     from .patterns import Pattern, reg
     from .runs import Early, Play, Run
+    from .shard_runs import Datasets, ShardRun
+    from .shards import Branches, Shards
 
 __all__ = [
-    "Array", "Batch", "Boolean", "Bytes", "Cancelled", "Change", "Changes", "Commit", "Connection", "ConversionError",
-    "Counts", "DataError", "DataType", "Database", "DatabaseError", "Date", "DuplicateName", "Early", "Error", "Event",
+    "Array", "Batch", "Boolean", "Branches", "Bytes", "Cancelled", "Change", "Changes", "Commit", "Connection", "ConversionError",
+    "Counts", "DataError", "DataType", "Database", "Datasets", "DatabaseError", "Date", "DuplicateName", "Early", "Error", "Event",
     "Events", "Expr", "Float32", "Float64", "GroupBy", "GroupingError", "Handle", "Int16", "Int32", "Int64", "Int8",
     "IntegrityError", "InterfaceError", "InternalError", "Interval", "IntervalType", "Json", "List", "LockedError",
     "NotSupportedError", "Numeric", "OperationalError", "OutOfMemory", "Pattern", "Play", "ProgrammingError", "Progress",
     "ReadOnlyError", "Relation", "RowError", "Rows", "Run", "Schema", "SerializationError", "Source", "SqlSyntaxError",
-    "Subscription", "Table", "Text", "Time", "TimedOut", "Timestamp", "TimestampTz", "TraceError", "TypeMismatch",
+    "ShardRun", "Shards", "Subscription", "Table", "Text", "Time", "TimedOut", "Timestamp", "TimestampTz", "TraceError", "TypeMismatch",
     "UInt16", "UInt32", "UInt64", "UInt8", "UnavailableError", "UnknownName", "UserAggregate", "UserFunction", "Uuid",
     "View", "Warning", "__version__", "all", "apilevel", "coalesce", "col", "concat_list", "concat_str", "connect",
     "count", "create_table", "dbapi", "default_database", "element", "end", "exclude", "format", "func", "greatest",
@@ -76,6 +78,7 @@ __all__ = [
 _LATE = {
     "Events": "events", "Pattern": "patterns", "Run": "runs", "Play": "runs", "Early": "runs", "reg": "patterns", "start": "events", "end": "events",
     "window_start": "events", "window_end": "events", "udf": "functions", "udaf": "aggregates", "Array": "functions", "iterate": "loops", "UserFunction": "functions", "UserAggregate": "aggregates", "Connection": "database",
+    "Shards": "shards", "Branches": "shards", "ShardRun": "shard_runs", "Datasets": "shard_runs",
     "Changes": "live", "Subscription": "live", "Change": "live", "Progress": "live", "Handle": "live",
 }
 

@@ -169,11 +169,34 @@ class Database(Asking, Holding, Writing, Defining):
         return Adapter(self.connection(), autocommit=True).cursor()
 
     def start(self, events: Any, *inputs: Any) -> Any:
-        """Sets events to work; push rows into what it returns."""
+        """Sets events, or a sharded program, to work; push rows into what it returns."""
         from .runs import start
+        from .shards import Shards
 
         self._check_open()
+        if isinstance(events, Shards):
+            return events.start()
         return start(self, events)
+
+    def shards(self, relation: Any, columns: Any = None, *, shards: Any = None) -> Any:
+        """A relation, or columns of it, in so many shards, each on a thread of its own: the
+        beginning of a sharded program. Its rows are read when the program starts. ``(2, 4)`` is two
+        processes of four shards; None: one a core.
+
+        ``EXPLAIN (FORMAT python)`` writes programs in this form.
+
+        >>> import anabranch as ab
+        >>> db = ab.connect()
+        >>> _ = db.create_table("views", {"ad": int}).insert([(7,), (7,), (8,)])
+        >>> counts = db.shards("views", ["ad"], shards=2).rekey("ad").redistribute()
+        >>> counts = counts.sql("SELECT ad, count(*) AS n FROM shard GROUP BY ad")
+        >>> sorted(counts.collect())
+        [(7, 2), (8, 1)]
+        """
+        from .shards import of_relation
+
+        self._check_open()
+        return of_relation(self, relation, columns, shards)
 
     def progressive(self, events: Any, sources: Mapping[str, Any], steps: int = 10) -> Any:
         """Early answers over growing shares of rows, refined to the exact one: an iterator of

@@ -248,3 +248,14 @@ def test_a_pattern_without_registers_has_the_columns_of_its_groups():
     events = ab.Events.input("in", {"k": str, "at": int, "x": int}, time="at")
     assert events.detect(rise).columns == []
     assert events.group_apply("k", lambda g: g.detect(rise)).run(rows).fetchall() == [(3, 11, "a")]
+
+
+def test_pairs_of_a_group_have_its_keys_once():
+    left = ab.Events.input("l", {"k": int, "x": int, "at": int}, time="at", duration=40)
+    right = ab.Events.input("r", {"y": int, "k": int, "at": int}, time="at", duration=90)
+    given = {"l": [(1, 10, 5), (2, 20, 6)], "r": [(7, 1, 3), (8, 2, 4)]}
+    for join in (lambda a, b: a.join(b, on="k"), lambda a, b: a.join(b, left_on=[], right_on=[]),
+                 lambda a, b: a.join(b, left_on=[], right_on=[], where=lambda l, r: (l.k == r.k) & (r.y > 6)),
+                 lambda a, b: a.join(b, on="k", how="full").filter(ab.col("x").is_not_null() & ab.col("y").is_not_null())):
+        pairs = left.group_apply_with(right, "k", join).select("k", "x", "y", "at", "at_right")
+        assert sorted(row[2:] for row in pairs.run(given)) == [(1, 10, 7, 5, 3), (2, 20, 8, 6, 4)]

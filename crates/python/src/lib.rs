@@ -4,8 +4,8 @@
 //! made in Python (`python/anabranch`); here are the engine's thread ([`engine`]), answers as Arrow
 //! ([`rows`]), values on their way out ([`to_python`]) and in ([`from_python`]), functions of
 //! Python that the engine calls ([`functions`]), queries over events ([`frame`], [`expressions`],
-//! [`pattern`], [`run`], [`progressive`]), and errors ([`error`]). No call into the engine holds
-//! the interpreter's lock.
+//! [`pattern`], [`run`], [`progressive`]), sharded programs ([`shards`], [`shard_run`]), and errors
+//! ([`error`]). No call into the engine holds the interpreter's lock.
 #![forbid(unsafe_code)]
 
 mod engine;
@@ -19,6 +19,8 @@ mod pattern;
 mod progressive;
 mod rows;
 mod run;
+mod shard_run;
+mod shards;
 mod to_python;
 
 use std::ffi::OsString;
@@ -43,6 +45,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<frame::Frame>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<progressive::Progressive>()?;
+    module.add_class::<shards::Shards>()?;
+    module.add_class::<shards::Branches>()?;
+    module.add_class::<shard_run::ShardRun>()?;
+    module.add_class::<shard_run::Datasets>()?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
     Ok(())
 }

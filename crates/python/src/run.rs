@@ -240,7 +240,12 @@ fn serve(frame: &EngineFrame, inbox: &Receiver<Job>, started: &Sender<Result<(),
 }
 
 /// Event objects of rows.
-fn events(batch: &RecordBatch, kinds: &[String], times: &[i64], others: &[Option<i64>]) -> Result<Vec<Event>, Error> {
+pub fn events(
+    batch: &RecordBatch,
+    kinds: &[String],
+    times: &[i64],
+    others: &[Option<i64>],
+) -> Result<Vec<Event>, Error> {
     let event = |(row, kind): (usize, &String)| {
         let values = row_of(batch, row)?;
         let (time, other) = (times[row], others[row].unwrap_or_default());
@@ -260,7 +265,7 @@ fn row_of(batch: &RecordBatch, row: usize) -> Result<Vec<ScalarValue>, Error> {
 }
 
 /// Lifetimes as rows.
-fn table(schema: &Schema, lifetimes: &[ResultLifetime], instants: bool) -> Result<Rows, Error> {
+pub fn table(schema: &Schema, lifetimes: &[ResultLifetime], instants: bool) -> Result<Rows, Error> {
     let starts: Int64Array = lifetimes.iter().map(|lifetime| Some(lifetime.start)).collect();
     let end = |lifetime: &ResultLifetime| (lifetime.end != FOREVER).then_some(lifetime.end);
     let ends: Int64Array = lifetimes.iter().map(end).collect();
@@ -280,11 +285,11 @@ fn table(schema: &Schema, lifetimes: &[ResultLifetime], instants: bool) -> Resul
     Ok(Rows::new(schema, vec![batch.map_err(|error| Error::internal(error.to_string()))?], vec![]))
 }
 
-fn time_type(instants: bool) -> DataType {
+pub fn time_type(instants: bool) -> DataType {
     if instants { DataType::Timestamp(TimeUnit::Microsecond, None) } else { DataType::Int64 }
 }
 
 /// Ticks as they are, or as timestamps of microseconds.
-fn timed(ticks: ArrayRef, instants: bool) -> ArrayRef {
+pub fn timed(ticks: ArrayRef, instants: bool) -> ArrayRef {
     cast(&ticks, &time_type(instants)).unwrap_or(ticks)
 }

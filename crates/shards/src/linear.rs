@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan};
-use datafusion_expr::Expr;
+use datafusion_common::ScalarValue;
+use datafusion_expr::{Case, Expr};
 
 use crate::program::INPUTS;
 use crate::relational::FirstRows;
@@ -114,8 +115,40 @@ impl Partial {
     }
 }
 
+impl Partial {
+    /// The same after a stage that gives columns other names, and sums of nothing the value 0;
+    /// `None` if it does anything else with them, or leaves a group's column out.
+    fn through(self, filter: &[Expr], project: &[Expr], stage: &Plan) -> Option<Partial> {
+        let passed = |expr: &Expr| match expr.clone().unalias() {
+            Expr::Column(column) => Some(column.name),
+            Expr::Case(case) => self.sum_or_zero(&case),
+            _ => None,
+        };
+        if !filter.is_empty() {
+            return None;
+        }
+        let names = project.iter().map(passed).collect::<Option<Vec<String>>>()?;
+        let to = stage.schema.fields().iter().map(|field| field.name().clone());
+        let names: Vec<(String, String)> = names.into_iter().zip(to).collect();
+        self.renamed(&names)
+    }
+
+    /// The column of a sum that is taken as 0 where it is NULL: sums of those are the sum, or 0.
+    fn sum_or_zero(&self, case: &Case) -> Option<String> {
+        let ([(when, then)], Some(instead)) = (case.when_then_expr.as_slice(), &case.else_expr) else { return None };
+        let (Expr::IsNotNull(tested), Expr::Column(column)) = (&**when, &**then) else { return None };
+        let is_zero = matches!(&**instead, Expr::Literal(value, _)
+            if ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value));
+        let is_sum = self.results.contains(&(column.name.clone(), AggregateFunction::Sum));
+        (case.expr.is_none() && **tested == **then && is_zero && is_sum).then(|| column.name.clone())
+    }
+}
+
 /// What must be put together after an aggregate of split rows, if that can be done.
 pub fn partial(plan: &Plan) -> Option<Partial> {
+    if let Node::Stage { input, filter, project } = &plan.node {
+        return partial(input)?.through(filter, project, plan);
+    }
     let (calls, keys, below) = aggregate(plan)?;
     over(below, [Lies::Split; 2]).ok()?;
     let name = |at: usize| plan.schema.field(at).name().clone();
@@ -127,9 +160,9 @@ pub fn partial(plan: &Plan) -> Option<Partial> {
 /// the query does something else with them.
 pub fn combining(plan: &Plan, partial: &Partial) -> Option<Option<Partial>> {
     // (Stages above see whole results only if nothing is left to put together.)
-    if let Node::Stage { input, .. } = &plan.node {
-        combining(input, partial)?;
-        return Some(None);
+    if let Node::Stage { input, filter, project } = &plan.node {
+        let below = combining(input, partial)?;
+        return Some(below.and_then(|below| below.through(filter, project, plan)));
     }
     let (calls, keys, below) = aggregate(plan)?;
     let Node::Stage { input, filter, project } = &below.node else { return None };

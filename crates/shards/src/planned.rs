@@ -121,11 +121,23 @@ impl ShardRun {
         for batch in batches {
             for start in (0..batch.num_rows()).step_by(ROWS_PER_PIECE) {
                 let piece = batch.slice(start, ROWS_PER_PIECE.min(batch.num_rows() - start));
-                self.push(source, next % self.n_shards(), forever(&piece)?)?;
+                self.push(source, next % self.shards(), forever(&piece)?)?;
                 next += 1;
             }
         }
         Ok(())
+    }
+
+    /// Gives rows with times to a source, spread over its shards piece by piece.
+    ///
+    /// # Errors
+    /// As for [`push`](ShardRun::push).
+    pub fn spread(&mut self, source: &str, rows: &RecordBatch) -> Result<(), Error> {
+        let length = rows.num_rows().div_ceil(self.shards()).clamp(1, ROWS_PER_PIECE);
+        (0..rows.num_rows()).step_by(length).enumerate().try_for_each(|(at, start)| {
+            let piece = rows.slice(start, length.min(rows.num_rows() - start));
+            self.push(source, at % self.shards(), piece)
+        })
     }
 }
 

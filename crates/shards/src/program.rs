@@ -8,10 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Events, Frame, UserOperator, col};
+use anabranch_engine::frame::{Events, Expr, Frame, UserOperator, col};
 use anabranch_plan::program::TABLES;
 use anabranch_sql::output::shown_schema;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use crate::dataset::Dataset;
@@ -19,6 +20,9 @@ use crate::layout::{Layout, Move, ShardScope, To};
 
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
+
+/// The column that holds the shards that a row is copied to.
+const TARGETS: &str = "targets";
 
 /// The column that holds the number of a row's branch.
 pub const BRANCH: &str = "branch";
@@ -132,7 +136,9 @@ impl Shards {
         Shards::of_events(Events::input(name, schema).time_column(time), layout)
     }
 
-    fn of_events(events: Events, layout: Layout) -> Shards {
+    /// As [`source`](Shards::source), of an input whose columns of time and whose lifetimes are
+    /// described.
+    pub fn of_events(events: Events, layout: Layout) -> Shards {
         let schema = events.clone().frame().schema();
         let verb = Verb::Source { events: Box::new(events), packed: None };
         Shards::new(schema.map(|schema| ProgramStep { verb, inputs: vec![], schema, key: vec![], layout }))
@@ -311,6 +317,29 @@ impl Shards {
         self.then(|input| moved(input, ActionKind::Multicast(Arc::new(targets)), Move::FLAT))
     }
 
+    /// As [`multicast`](Shards::multicast), to the shards that an expression names: a whole number,
+    /// a list of them, or NULL for none.
+    #[must_use]
+    pub fn multicast_to(&self, targets: Expr) -> Shards {
+        let names = self.columns();
+        if names.iter().any(|name| name == TARGETS) {
+            return Shards::failed(
+                Error::invalid(format!("rows with a column \"{TARGETS}\" cannot be multicast by an expression"))
+                    .with_hint("Multicasting computes a column of this name: give the other one another name."),
+            );
+        }
+        let key = self.step().map(|step| step.key.clone()).unwrap_or_default();
+        let named = self.rekey([]).query(|rows| rows.with_columns([targets.alias(TARGETS)]));
+        let sent = named.multicast(|row| row.last().map(shards_of).unwrap_or_default());
+        sent.query(|rows| rows.select(names.iter().map(|name| col(name)))).rekey(key.iter().map(String::as_str))
+    }
+
+    /// Names of the columns; none of a program with an error.
+    pub(crate) fn columns(&self) -> Vec<String> {
+        let names = |step: &Arc<ProgramStep>| step.schema.fields().iter().map(|field| field.name().clone()).collect();
+        self.step().map(names).unwrap_or_default()
+    }
+
     /// A movement of splits, among all shards.
     pub(crate) fn spread(&self, kind: ActionKind) -> Shards {
         self.then(|input| moved(input, kind, Move::FLAT))
@@ -344,6 +373,23 @@ impl fmt::Debug for Shards {
             Ok(step) => write!(f, "Shards({} columns, {:?})", step.schema.fields().len(), step.layout),
             Err(error) => write!(f, "Shards({error})"),
         }
+    }
+}
+
+/// Shards that a value names. A number below 0 becomes one that is out of range, which is an error
+/// of the row.
+fn shards_of(value: &ScalarValue) -> Vec<usize> {
+    if let ScalarValue::List(list) = value {
+        let elements = list.is_valid(0).then(|| list.value(0));
+        let each = |elements: ArrayRef| -> Vec<usize> {
+            let element = |row| ScalarValue::try_from_array(&elements, row).ok();
+            (0..elements.len()).filter_map(element).flat_map(|element| shards_of(&element)).collect()
+        };
+        return elements.map(each).unwrap_or_default();
+    }
+    match value.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(Some(shard))) => vec![usize::try_from(shard).unwrap_or(usize::MAX)],
+        _ => vec![],
     }
 }
 

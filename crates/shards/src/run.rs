@@ -234,14 +234,30 @@ impl ShardRun {
         for (number, task) in tasks.list.iter().enumerate() {
             let Verb::Dataset(dataset) = &task.step.verb else { continue };
             dataset.each(&mut |shard, batch| self.send(shard, number, Load::Rows(batch)))?;
-            (0..self.n_shards()).try_for_each(|shard| self.send(shard, number, Load::Frontier(END)))?;
+            (0..self.shards()).try_for_each(|shard| self.send(shard, number, Load::Frontier(END)))?;
         }
         Ok(())
     }
 
     /// The number of shards.
-    pub(crate) fn n_shards(&self) -> usize {
+    pub fn shards(&self) -> usize {
         self.group.shards.len()
+    }
+
+    /// For each shard, before which time no further event of it lies; as of the last call of
+    /// [`drain`](ShardRun::drain).
+    pub fn frontiers(&self) -> &[Time] {
+        &self.outcome.frontiers
+    }
+
+    /// Ends all sources, and returns all that has come out; `what` of it is wanted.
+    ///
+    /// # Errors
+    /// As for [`finish`](ShardRun::finish); `Invalid` when [`drain`](ShardRun::drain) has taken a
+    /// part of it before.
+    pub fn whole(&mut self, what: &str) -> Result<RunOutcome, Error> {
+        self.check_untaken(what)?;
+        self.finish()
     }
 
     /// Columns of the result.
@@ -252,7 +268,7 @@ impl ShardRun {
     /// No part of the result was handed out: it can be kept as a whole.
     pub(crate) fn check_untaken(&self, name: &str) -> Result<(), Error> {
         if self.has_given {
-            return Err(Error::invalid(format!("a part of the result \"{name}\" was taken by drain() before"))
+            return Err(Error::invalid(format!("{name}: a part of the result was taken before, by drain()"))
                 .with_hint("Put what drain() and finish() return together, and keep it with Datasets::keep."));
         }
         Ok(())
@@ -302,7 +318,8 @@ impl ShardRun {
         &self.group.traffic.counts
     }
 
-    /// How far the source has come that is furthest ahead; none if all have ended or none has begun.
+    /// How far the source has come that is furthest ahead; none if all have ended or none has
+    /// begun.
     pub(crate) fn furthest_source(&self) -> Option<Time> {
         let frontiers = self.frontiers.iter().flatten().copied();
         frontiers.filter(|frontier| *frontier > Time::MIN && *frontier < END).max()

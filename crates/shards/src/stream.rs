@@ -205,7 +205,7 @@ impl ShardRun {
     /// # Errors
     /// `Invalid` when there are not as many writers as shards; `Unavailable`: that of a writer.
     pub fn binary_writers<W: Write>(&self, writers: Vec<W>) -> Result<Vec<BinaryWriter<W>>, Error> {
-        let (given, shards) = (writers.len(), self.n_shards());
+        let (given, shards) = (writers.len(), self.shards());
         if given != shards {
             return Err(Error::invalid(format!("{given} writers for {shards} shards"))
                 .with_hint("Each shard has a writer of its own."));

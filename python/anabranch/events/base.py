@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Input(NamedTuple):
-    """What is pushed into an input: its columns, when a row begins, and what one tick is."""
+    """What is pushed into an input: its columns, when a row begins, what one tick is, and what else
+    was said of it."""
 
     name: str
     columns: Dict[str, DataType]
@@ -26,6 +27,8 @@ class Input(NamedTuple):
     end: Optional[str]
     instants: bool
     unit: Optional[int]
+    options: Mapping[str, Any] = {}
+    frame: Any = None
 
 
 class Base:
@@ -36,6 +39,8 @@ class Base:
                  bound: Mapping[str, Any] = {}) -> None:
         self._frame, self._inputs, self._unit, self._instants = frame, dict(inputs), unit, instants
         self._bound = dict(bound)
+        # Keys of the groups that it stands in: a pair of events has them once.
+        self._group: Tuple[str, ...] = ()
         self._known = {name: DataType(of) for name, of in frame.columns()}
 
     # -- what it is ----------------------------------------------------------------------------
@@ -83,7 +88,15 @@ class Base:
             unit = unit if unit is not None else other._unit
         from .whole import Events
 
-        return Events(frame, inputs, unit, self._instants or any(o._instants for o in others), bound)
+        made = Events(frame, inputs, unit, self._instants or any(o._instants for o in others), bound)
+        made._group = self._group
+        return made
+
+    def _in_group(self, frame: Any, keys: Sequence[str]) -> "Events":
+        """The events of a group, as the body of a query sees them."""
+        made = self._new(frame)
+        made._group = (*self._group, *keys)
+        return made
 
     def _together(self, other: Any) -> "Events":
         if not isinstance(other, Base):

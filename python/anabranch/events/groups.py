@@ -32,7 +32,7 @@ class Groups(Base):
         keys, body = _body(keys_and_body)
         ctx = self._ctx()
         names, texts = self._texts([self._expr(k) for k in keys], ctx)
-        made = self._frame.group_apply(names, texts, lambda g: _framed(body(self._new(g))), ctx.functions)
+        made = self._frame.group_apply(names, texts, lambda g: _framed(body(self._in_group(g, names))), ctx.functions)
         return self._new(made)
 
     def group_apply_with(self, other: "Events", *keys_and_body: Any) -> "Events":
@@ -41,7 +41,7 @@ class Groups(Base):
         self._together(other)
         ctx = self._ctx()
         names, texts = self._texts([self._expr(k) for k in keys], ctx)
-        inner = lambda a, b: _framed(body(self._new(a), other._new(b)))  # noqa: E731
+        inner = lambda a, b: _framed(body(self._in_group(a, names), other._in_group(b, names)))  # noqa: E731
         return self._new(self._frame.group_apply_with(other._frame, names, texts, inner, ctx.functions), other)
 
 

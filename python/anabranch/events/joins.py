@@ -42,23 +42,28 @@ class Joins(Base):
 
     def _pair_condition(self, other: "Events", pairs: "Events", where: Any) -> Expr:
         if callable(where) and not isinstance(where, (Expr, When)):
-            names = {n: pairs.columns[len(self._known) + i] for i, n in enumerate(other._known)}
+            names = dict(zip(other._of_right(), pairs.columns[len(self._known):]))
+            names.update((key, key) for key in other._group)
             where = trace(where, Row(self._known, col), Row(other._known, lambda n: col(names[n])))
         return as_column(where)
+
+    def _of_right(self) -> List[str]:
+        """Columns that it brings into pairs: those of its group are the other's already."""
+        return [name for name in self._known if name not in self._group]
 
     def _merged(self, left: "Events", right: "Events", on: Sequence[Any], how: str, suffix: str) -> "Events":
         """The pair's columns with the keys of ``on`` once, and right columns under the suffix that
         was asked for."""
         keys = [k for k in on if isinstance(k, str)]
-        right_names = self.columns[len(left._known):]
+        right_names, right_own = self.columns[len(left._known):], right._of_right()
         columns: List[Expr] = []
         for name in left._known:
-            if name in keys and how == "full":
-                partner = right_names[list(right._known).index(name)]
+            if name in keys and how == "full" and name in right_own:
+                partner = right_names[right_own.index(name)]
                 columns.append(col(name).fill_null(col(partner)).alias(name))
             else:
                 columns.append(col(name))
-        for own, shown in zip(right._known, right_names):
+        for own, shown in zip(right_own, right_names):
             if own not in keys:
                 columns.append(col(shown).alias(own + suffix if shown != own else own))
         names = [e._out for e in columns]

@@ -112,7 +112,7 @@ class Events(Verbs, Groups, Joins):
 
             options["latency"] = seconds(latency)
         frame = _native.Frame.input(name, like, options)
-        return Events(frame, {name: Input(name, columns, like, time, end, instants, micros)}, micros, instants)
+        return Events(frame, {name: Input(name, columns, like, time, end, instants, micros, options, frame)}, micros, instants)
 
     # -- running -------------------------------------------------------------------------------
 
@@ -131,6 +131,13 @@ class Events(Verbs, Groups, Joins):
                 run.push(name, rows)
             run.finish()
             return run.lifetimes()
+
+    def shards(self, shards: Any = None) -> Any:
+        """The input in so many shards, each on a thread of its own: the beginning of a sharded
+        program. ``(2, 4)`` is two processes of four; None: one a core."""
+        from ..shards import of_events
+
+        return of_events(self, shards)
 
     def relation(self, snapshot: bool = False) -> Any:
         """All events as a relation that is kept current: columns ``start`` and ``end`` (NULL: not

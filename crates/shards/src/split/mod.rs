@@ -96,14 +96,6 @@ impl Shards {
         let rows = rows.rekey([BRANCH]).query(|rows| rows.select(names.iter().map(|name| col(name))));
         Branches { rows, width, fan_outs, plan, broadcasts }
     }
-
-    /// Names of the columns; none of a program with an error.
-    fn columns(&self) -> Vec<String> {
-        let names = |step: &std::sync::Arc<crate::program::ProgramStep>| {
-            step.schema.fields().iter().map(|field| field.name().clone()).collect()
-        };
-        self.step().map(names).unwrap_or_default()
-    }
 }
 
 /// Rows with their route, NULL for all branches, and the node they begin at. Rows for no branch are
@@ -177,8 +169,19 @@ impl Branches {
         fan_in: u32,
         combine: impl IntoIterator<Item = FrameAggregate>,
     ) -> Shards {
-        let on: Vec<&str> = on.into_iter().collect();
         let combine: Vec<FrameAggregate> = combine.into_iter().collect();
+        self.merge_tree_with(on, fan_in, |rows| rows.agg(combine.clone()))
+    }
+
+    /// As [`merge_tree`](Branches::merge_tree), where a query over the rows of equal `on` puts them
+    /// together in each node: what it gives must be what it takes.
+    pub fn merge_tree_with<'a>(
+        &self,
+        on: impl IntoIterator<Item = &'a str>,
+        fan_in: u32,
+        mut combine: impl FnMut(Frame) -> Frame,
+    ) -> Shards {
+        let on: Vec<&str> = on.into_iter().collect();
         if fan_in < 2 {
             return Shards::failed(Error::invalid(format!("a tree of fan-in {fan_in} does not end")));
         }
@@ -187,7 +190,7 @@ impl Branches {
             let node = floor_div(col(BRANCH), lit(i64::from(fan_in)));
             let keyed = rows.rekey([]).query(|rows| rows.with_columns([node.alias(BRANCH)]));
             let key: Vec<&str> = on.iter().copied().chain([BRANCH]).collect();
-            rows = keyed.spread(ActionKind::ToBranch).rekey(key).query(|rows| rows.agg(combine.clone()));
+            rows = keyed.spread(ActionKind::ToBranch).rekey(key).query(&mut combine);
             nodes = nodes.div_ceil(fan_in);
         }
         rows.rekey(on)

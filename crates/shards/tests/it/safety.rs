@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_engine::frame::{Arrived, Event, Given, How, Instance, UserOperator, avg, col, count_rows, lit, sum};
+use anabranch_engine::frame::{
+    Arrived, Event, Frame, Given, How, Instance, UserOperator, avg, col, count_rows, lit, sum,
+};
 use anabranch_shards::{Layout, Move, Shards};
 use anabranch_testing::rng::Rng;
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -232,4 +234,28 @@ fn a_union_keeps_rows_where_they_are() {
     assert_eq!([0, 1].map(|shard| outcome.changes_of(shard).len()), [2, 2], "a row and its end each");
     let error = l.union(&source("r", Layout::flat(3))).check().unwrap_err();
     assert!(error.to_string().contains("a query of 2 shards and of 3 shards"), "{error}");
+}
+
+/// Sums of each shard, 0 or `instead` where there is nothing to add, then their sum.
+fn sums_or(layout: Layout, instead: i64) -> Shards {
+    let sums = keyed("l", layout).query(|q| {
+        let sums = q.agg([sum(col("x")).filter(col("x").gt(lit(5i64))).alias("a")]);
+        let or = datafusion_expr::when(col("a").is_not_null(), col("a")).otherwise(lit(instead));
+        sums.select([col("k"), or.unwrap().alias("n")])
+    });
+    sums.redistribute(Move::FLAT).query(|q| q.agg([sum(col("n")).alias("n")]))
+}
+
+#[test]
+fn sums_of_nothing_may_be_zero_and_nothing_else() {
+    same_as_one_shard("sums or zero", |layout| sums_or(layout, 0));
+    let tree = |layout| {
+        let sums =
+            keyed("l", layout).query(|q| q.agg([sum(col("x")).alias("a")]).select([col("k"), col("a").alias("n")]));
+        let put = |q: Frame| q.agg([sum(col("n")).alias("a")]).select([col("k"), col("a").alias("n")]);
+        sums.redistribute(Move::LOCAL).query(put).redistribute(Move::FLAT).query(put)
+    };
+    same_as_one_shard("renamed sums by a tree", tree);
+    let error = sums_or(Layout::flat(3), 1).check().unwrap_err();
+    assert!(error.message.starts_with("the program depends on the number of shards: "), "{}", error.message);
 }
