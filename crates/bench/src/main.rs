@@ -25,6 +25,8 @@ mod report;
 mod rows;
 mod rows_file;
 mod serve;
+mod shards;
+mod split;
 mod standing;
 mod temporal;
 mod tpch;
@@ -93,6 +95,10 @@ enum Benchmark {
     InstallCase(install::Case),
     /// The server, beside PostgreSQL 15: look-ups, INSERTs, views, subscribers, opening.
     Serve(serve::Options),
+    /// Sharded streams: movement beside a copy of memory, plans of figures 1 and 4.
+    Shards(shards::Options),
+    /// Splitting: rate and CPU by width and plan; the constants of the model of costs.
+    Split(split::Options),
     /// The temporal algebra over events in memory, on one thread.
     Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
@@ -103,6 +109,8 @@ enum Benchmark {
 fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Serve(options) => serve::run(&options),
+        Benchmark::Shards(options) => shards::run(&options),
+        Benchmark::Split(options) => split::run(&options),
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Nexmark(options) => nexmark::run(&options),
         Benchmark::NexmarkCase(case) => nexmark::run_case(&case),

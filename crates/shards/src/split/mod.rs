@@ -16,6 +16,7 @@
 //! Uppsala 2011).
 
 pub mod cost;
+pub mod local;
 
 use anabranch_engine::Error;
 use anabranch_engine::frame::{Expr, Frame, FrameAggregate, UserOperator, col, floor_div, lit};
@@ -28,6 +29,10 @@ use crate::program::{ActionKind, ROUTE, Shards};
 
 pub use crate::program::BRANCH;
 use cost::Shares;
+use local::LocalCosts;
+
+/// Rows of a batch, where none is known.
+const BATCH: f64 = 8192.0;
 
 /// The column that says whether a row goes to all branches, while its route is computed.
 const TO_ALL: &str = "to_all";
@@ -43,8 +48,10 @@ pub enum SplitPlan {
     Max(Shares),
     /// Whole batches to splitters chosen at random, each of which splits in one step.
     Para,
-    /// A tree if rows are broadcast, else in one step.
+    /// A tree if rows are broadcast, else in one step: SCSQ's rule, for a core a node.
     Auto,
+    /// What is cheapest in this process, by measured constants and for these shares.
+    Local(LocalCosts, Shares),
 }
 
 /// A stream that is split; see the [module's page](self).
@@ -67,6 +74,7 @@ impl Shards {
             SplitPlan::Exp => cost::exptree(width),
             SplitPlan::Auto if broadcast.is_some() => cost::exptree(width),
             SplitPlan::Max(shares) => cost::maxtree(width, shares),
+            SplitPlan::Local(costs, shares) => costs.fan_outs(width, shares, BATCH),
             SplitPlan::Flat | SplitPlan::Para | SplitPlan::Auto => vec![width],
         };
         let names = self.columns();
@@ -206,18 +214,20 @@ impl Branches {
             SplitPlan::Flat => "flat",
             SplitPlan::Exp => "exptree",
             SplitPlan::Max(_) => "maxtree",
+            SplitPlan::Local(..) => "the cheapest in one process",
             SplitPlan::Para => "parasplit",
             SplitPlan::Auto if self.broadcasts => "exptree, chosen since rows are broadcast",
             SplitPlan::Auto => "flat, chosen since no rows are broadcast",
         };
         let shares = match self.plan {
-            SplitPlan::Max(shares) => shares,
+            SplitPlan::Max(shares) | SplitPlan::Local(_, shares) => shares,
             _ => Shares::broadcast(if self.broadcasts { 0.01 } else { 0.0 }),
         };
         let fan_outs = self.fan_outs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let cost = cost::tree(&self.fan_outs, shares);
+        let here = LocalCosts::MEASURED.nanos(&self.fan_outs, shares, BATCH);
         Ok(format!(
-            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch\n{}",
+            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch; {here:.0} ns of CPU time a row in one process\n{}",
             self.width,
             shares.broadcast * 100.0,
             cost.rate * 100.0,
