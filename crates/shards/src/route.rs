@@ -160,3 +160,56 @@ pub fn in_range(batch: Batch, movement: &Movement<'_>) -> Result<(Batch, Option<
     let errors = batch.take(&lost).without_key().with_columns(vec![Arc::new(messages) as ArrayRef].into());
     Ok((batch.take(&kept), Some(errors)))
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Array;
+    use arrow::datatypes::Field;
+
+    use super::*;
+    use anabranch_batch::{Diffs, Times};
+
+    fn batch(rows: usize, columns: usize) -> Batch {
+        let column = |_| -> ArrayRef { Arc::new((0..rows as i64).collect::<Int64Array>()) };
+        let columns: Vec<ArrayRef> = (0..columns).map(column).collect();
+        Batch::with_len(columns.into(), rows, Times::Constant(0), Diffs::Constant(1))
+    }
+
+    fn sprayed(batch: &Batch, sequence: u64, shards: usize) -> (usize, Batch) {
+        let schema = Schema::new(Vec::<Field>::new());
+        let movement = Movement { kind: &ActionKind::Spray, reach: Move::FLAT, schema: &schema, sequence };
+        let mut parts = routed(batch, &movement, Layout::flat(shards), 0).unwrap();
+        assert_eq!(parts.len(), 1);
+        parts.remove(0)
+    }
+
+    /// Statements S8 and T1: the router of a parallel split looks at no row and no column, and
+    /// copies none, whatever their number: its cost is that of a batch.
+    #[test]
+    fn spraying_hands_on_the_batch_as_it_is() {
+        for (rows, columns) in [(1, 1), (100_000, 1), (10, 20)] {
+            let given = batch(rows, columns);
+            let (_, part) = sprayed(&given, 7, 4);
+            let places = |batch: &Batch| -> Vec<*const u8> {
+                batch.columns().iter().map(|column| column.to_data().buffers()[0].as_ptr()).collect()
+            };
+            assert_eq!((part.len(), places(&part)), (rows, places(&given)));
+        }
+    }
+
+    /// Statement S10: splitters get windows evenly, and so does what comes back at regular
+    /// intervals.
+    #[test]
+    fn spraying_is_even_and_has_no_period() {
+        let given = batch(1, 1);
+        for period in [1, 4, 5] {
+            let mut counts = [0.0f64; 4];
+            for window in 0..1_000u64 {
+                counts[sprayed(&given, window * period, 4).0] += 1.0;
+            }
+            // (Chi square with three degrees of freedom is above 16.27 once in a thousand times.)
+            let chi: f64 = counts.iter().map(|count| (count - 250.0) * (count - 250.0) / 250.0).sum();
+            assert!(chi < 16.27, "period {period}: {counts:?}");
+        }
+    }
+}

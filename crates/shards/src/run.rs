@@ -268,7 +268,7 @@ impl ShardRun {
     /// No part of the result was handed out: it can be kept as a whole.
     pub(crate) fn check_untaken(&self, name: &str) -> Result<(), Error> {
         if self.has_given {
-            return Err(Error::invalid(format!("{name}: a part of the result was taken before, by drain()"))
+            return Err(Error::invalid(format!("a part of the result \"{name}\" was taken by drain() before"))
                 .with_hint("Put what drain() and finish() return together, and keep it with Datasets::keep."));
         }
         Ok(())

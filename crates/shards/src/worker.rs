@@ -11,7 +11,7 @@ use std::sync::mpsc::Receiver;
 
 use anabranch_batch::{Batch, Time, types, wire};
 use anabranch_engine::frame::{FrameRun, Item};
-use anabranch_engine::{Error, Options, Session};
+use anabranch_engine::{Error, ErrorKind, Options, Session};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::address::{Address, ShardClient};
@@ -46,7 +46,10 @@ pub struct Post {
 pub fn work(post: Post) {
     let guard = Guard { shard: post.shard, traffic: Arc::clone(&post.traffic) };
     if let Err(error) = serve(&post) {
-        post.traffic.fail(error);
+        // (What a failed dataflow says of others does not hold here: the run ends.)
+        let known = error.detail.clone().filter(|_| error.kind != ErrorKind::Internal);
+        let detail = known.map_or_else(String::new, |detail| format!("{detail} "));
+        post.traffic.fail(error.with_detail(format!("{detail}In shard {}.", post.shard)));
     }
     drop(guard);
 }

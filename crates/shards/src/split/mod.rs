@@ -227,7 +227,7 @@ impl Branches {
         let cost = cost::tree(&self.fan_outs, shares);
         let here = LocalCosts::MEASURED.nanos(&self.fan_outs, shares, BATCH);
         Ok(format!(
-            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch; {here:.0} ns of CPU time a row in one process\n{}",
+            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch\nmodelled, in one process: {here:.0} ns of CPU time a row\n{}",
             self.width,
             shares.broadcast * 100.0,
             cost.rate * 100.0,

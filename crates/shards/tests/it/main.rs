@@ -6,6 +6,7 @@ mod dataset;
 mod fft;
 mod grep;
 mod inputs;
+mod load;
 mod movement;
 mod packed;
 mod plans;

@@ -1,9 +1,10 @@
-//! Splitting, mapping and merging: statements S1, S2, S6, S12, S14, S15 of SCSQ's functions.
+//! Splitting, mapping and merging: statements S1, S2, S6, S7, S12, S14, S15 of SCSQ's functions.
 
 use std::collections::BTreeMap;
 
 use anabranch_engine::frame::{Event, col, count_rows, lit, max, sum};
 use anabranch_shards::split::cost::Shares;
+use anabranch_shards::split::local::LocalCosts;
 use anabranch_shards::{Branches, Layout, Shards, SplitPlan};
 use anabranch_testing::rng::cases;
 
@@ -118,17 +119,23 @@ fn trees_are_chosen_where_rows_are_broadcast() {
         "{with}"
     );
     let without = s.split(64, col("k"), None, SplitPlan::Auto).explain().unwrap();
-    let expected = "\
+    let here = LocalCosts::MEASURED.nanos(&[64], Shares::broadcast(0.0), 8192.0);
+    let expected = format!(
+        "\
 split into 64 branches: flat, chosen since no rows are broadcast, fan-outs [64]
 modelled, 0% broadcast: 100.0% of the rate and 1.00 of the CPU time of one branch
+modelled, in one process: {here:.0} ns of CPU time a row
 query by (branch): by number (branch)
   rekey (branch): by number (branch)
     split 1 x 64: by number (branch)
       query: arbitrary
         rekey (): arbitrary
           source l in 2 shards: arbitrary
-";
+"
+    );
     assert_eq!(without, expected);
+    let local = s.split(64, col("k"), None, SplitPlan::Local(LocalCosts::MEASURED, Shares::broadcast(0.0)));
+    assert!(local.explain().unwrap().starts_with("split into 64 branches: the cheapest in one process, fan-outs [64]"));
 }
 
 #[test]
@@ -143,13 +150,14 @@ fn names_of_splits_are_refused_where_they_are_taken() {
     assert_eq!(endless.check().unwrap_err().message, "a tree of fan-in 1 does not end");
 }
 
-/// Statement S15: branches that are merged by time come out in order, whatever the shards, all rows
-/// of them.
+/// Statements S7 and S15: branches that are merged by time come out in order, whatever the plan and
+/// the shards, all rows of them.
 #[test]
 fn branches_merge_in_order_of_time() {
     cases("merge by time", 12, |rng| {
         let layout = *rng.pick(&layouts());
-        let branches = source("l", layout).split(5, col("k"), Some(col("j").eq(lit(3i64))), SplitPlan::Auto);
+        let plan = *rng.pick(&PLANS);
+        let branches = source("l", layout).split(5, col("k"), Some(col("j").eq(lit(3i64))), plan);
         let [any, by_time] = [branches.merge(), branches.merge_by_time()];
         let mut ordered = by_time.run().unwrap();
         let mut pushed = Vec::new();

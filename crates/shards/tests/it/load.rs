@@ -1,0 +1,126 @@
+//! Even shares, bounded queues, and branches that fail: statements A4, S13 and S17.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_engine::frame::{Arrived, Given, Instance, UserOperator, col};
+use anabranch_shards::{Layout, Move, SplitPlan};
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::datatypes::DataType;
+
+use crate::support::source;
+
+/// Rows with the numbers of a range in their third column.
+fn numbered(numbers: std::ops::Range<i64>) -> Batch {
+    let count = numbers.clone().count();
+    let column =
+        |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(numbers.clone().map(of))) };
+    let columns = vec![column(&|n| n % 7), column(&|n| n % 3), column(&|n| n)];
+    Batch::with_len(columns.into(), count, Times::Constant(0), Diffs::Constant(1))
+}
+
+/// Statement A4: distinct rows are spread evenly, and what takes a row back goes where the row is.
+#[test]
+fn distinct_rows_are_spread_within_five_percent() {
+    const ROWS: i64 = 120_000;
+    for layout in [Layout::flat(2), Layout::flat(4), Layout::grid(2, 2)] {
+        let mut run = source("l", layout).reshard(Move::FLAT).run().unwrap();
+        for start in (0..ROWS).step_by(10_000) {
+            run.push("l", 0, numbered(start..start + 10_000)).unwrap();
+        }
+        let taken = numbered(0..20_000).with_diffs(Diffs::Constant(-1));
+        run.push("l", layout.shards() - 1, taken).unwrap();
+        let outcome = run.finish().unwrap();
+        let even = (ROWS - 20_000) as f64 / layout.shards() as f64;
+        for shard in 0..layout.shards() {
+            let changes = outcome.changes_of(shard);
+            assert!((0..changes.len()).all(|row| changes.diffs().get(row) == 1), "a row below zero");
+            let rows = changes.len() as f64;
+            assert!((rows / even - 1.0).abs() < 0.05, "{rows} rows in shard {shard} of {layout:?}, {even} expected");
+        }
+    }
+}
+
+/// An operator that does something for each piece of rows, and gives nothing.
+struct Each<F>(Arc<F>);
+
+impl<F: Fn() + Send + Sync + 'static> UserOperator for Each<F> {
+    fn name(&self) -> &str {
+        "each"
+    }
+
+    fn output(&self, _inputs: &[Vec<DataType>]) -> Result<Vec<(String, DataType)>, String> {
+        Ok(vec![("branch".to_owned(), DataType::Int64)])
+    }
+
+    fn start(&self) -> Box<dyn Instance> {
+        Box::new(Each(Arc::clone(&self.0)))
+    }
+}
+
+impl<F: Fn() + Send + Sync + 'static> Instance for Each<F> {
+    fn advance(&mut self, _upto: i64, inputs: &[Arrived<'_>], _out: &mut Given) -> Result<(), String> {
+        if !inputs[0].times().is_empty() {
+            (self.0)();
+        }
+        Ok(())
+    }
+}
+
+/// Statement S13: a branch that is slow holds up the source, and queues do not grow: rows are not
+/// staged, each piece goes on when it comes.
+#[test]
+fn a_slow_branch_holds_up_the_source() {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let wait = {
+        let is_done = Arc::clone(&is_done);
+        Arc::new(move || {
+            if !is_done.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    let branches =
+        source("l", Layout::flat(2)).split(2, col("k") % anabranch_engine::frame::lit(2i64), None, SplitPlan::Flat);
+    let mut run = branches.operator(Each(wait)).merge().run().unwrap();
+    let mut most = 0;
+    for piece in 0..600i64 {
+        run.push("l", 0, numbered(piece..piece + 20).with_times(Times::Constant(piece))).unwrap();
+        // (Rows reach a user's operator as time moves.)
+        run.advance("l", 0, piece + 1).unwrap();
+        run.advance("l", 1, piece + 1).unwrap();
+        let profile = run.profile();
+        let queued = |shard| profile.iter().find(|step| step.shard == shard).map_or(0, |step| step.queued);
+        most = most.max(queued(0) + queued(1));
+        if most > 200 {
+            break;
+        }
+    }
+    assert!(most > 200, "the source was never ahead: {most}");
+    for piece in 600..2_000i64 {
+        run.push("l", 0, numbered(piece..piece + 20).with_times(Times::Constant(piece))).unwrap();
+        let profile = run.profile();
+        let queued = |shard| profile.iter().find(|step| step.shard == shard).map_or(0, |step| step.queued);
+        // (The client waits at 256 messages; what a shard makes of one is at most three here.)
+        assert!(queued(0) + queued(1) <= 4 * 256, "{} and {} messages", queued(0), queued(1));
+        if piece == 700 {
+            is_done.store(true, Ordering::Relaxed);
+        }
+    }
+    run.finish().unwrap();
+}
+
+/// Statement S17: a branch that panics ends the run, with the number of its shard.
+#[test]
+fn a_branch_that_panics_ends_the_run() {
+    let branches =
+        source("l", Layout::flat(3)).split(3, col("k") % anabranch_engine::frame::lit(3i64), None, SplitPlan::Exp);
+    let fall = Arc::new(|| panic!("a branch falls"));
+    let mut run = branches.operator(Each(fall)).merge().run().unwrap();
+    run.push("l", 0, numbered(1..2)).unwrap();
+    let error = run.finish().unwrap_err();
+    assert_eq!(error.detail.as_deref(), Some("In shard 1."), "{error}");
+    assert!(run.push("l", 0, numbered(1..2)).is_err(), "the run goes on");
+}
