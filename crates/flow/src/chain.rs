@@ -140,6 +140,27 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
+    /// Then a function of each batch of rows if rows of equal `key` are still to move to one worker.
+    pub fn then_unless_placed(
+        self,
+        key: &[usize],
+        kind: &'static str,
+        apply: impl FnOnce() -> Option<Box<dyn FnMut(Batch, &mut Output)>>,
+    ) -> Chain<'s> {
+        if self.is_placed(key) {
+            return self;
+        }
+        match apply() {
+            Some(apply) => self.then(kind, apply),
+            None => self,
+        }
+    }
+
+    /// Whether rows of equal `key` are on one worker.
+    fn is_placed(&self, key: &[usize]) -> bool {
+        self.scope.peers() == 1 || self.placed_by.as_deref() == Some(key)
+    }
+
     /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the
     /// key in the columns `key_out`, if it has it at all.
     pub fn then_timed(
@@ -211,7 +232,7 @@ impl<'s> Chain<'s> {
 
     /// With rows of equal `key` on one worker.
     pub(crate) fn by_key(self, key: Vec<usize>) -> Chain<'s> {
-        if self.scope.peers() == 1 || self.placed_by.as_ref() == Some(&key) {
+        if self.is_placed(&key) {
             return self;
         }
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);

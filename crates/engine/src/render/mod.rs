@@ -30,7 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader};
-use anabranch_batch::{Time, hash};
+use anabranch_batch::{Batch, Time, hash};
 use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
@@ -40,9 +40,9 @@ use anabranch_flow::limit::Limited;
 use anabranch_flow::relay::Relay;
 use anabranch_flow::runs::{Arranged, Runs, RunsImport};
 use anabranch_flow::sink::{CaptureRef, capture};
-use anabranch_flow::tactic::Timed;
+use anabranch_flow::tactic::{Output, Timed};
 use anabranch_flow::{Scope, Stream};
-use anabranch_operators::aggregate::Aggregate;
+use anabranch_operators::aggregate::{Aggregate, Combiner};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopKTactic;
@@ -129,6 +129,11 @@ pub(crate) fn render<'s>(
     };
     let events = (wanted == Egress::Events).then(|| egress(renderer.chain(physical.root)));
     Rendered { exports, capture, events }
+}
+
+/// Rows made fewer before they move. (With one worker none do.)
+fn combined(mut combiner: Combiner) -> Option<Box<dyn FnMut(Batch, &mut Output)>> {
+    Some(Box::new(move |batch, out| combiner.combine(batch, out)))
 }
 
 /// What a step has become so far.
@@ -252,13 +257,17 @@ impl<'s> Renderer<'s, '_, '_> {
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
                 let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing)), limits);
                 let key_out = (0..keys.len()).collect();
-                self.chain(*input).then_timed("Aggregate", keys, tactic, Some(key_out))
+                let combine = || combined(Combiner::of_aggregate(aggregate)?);
+                let chain = self.chain(*input).then_unless_placed(&keys, "Combine", combine);
+                chain.then_timed("Aggregate", keys, tactic, Some(key_out))
             }
             Step::SetOperation { inputs, operation, types, limits } => {
                 let tactic = self.limited(Box::new(SetOperation::new(*operation, types.clone())), limits);
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    return self.chain(input).then_timed("SetOperation", key.clone(), tactic, Some(key));
+                    let combine = || combined(Combiner::of_rows(types));
+                    let chain = self.chain(input).then_unless_placed(&key, "Combine", combine);
+                    return chain.then_timed("SetOperation", key.clone(), tactic, Some(key));
                 }
                 let inputs = inputs.iter().map(|input| (self.chain(*input), key.clone())).collect();
                 timed(inputs, "SetOperation", as_of, tactic)
@@ -430,7 +439,7 @@ impl<'s> Renderer<'s, '_, '_> {
     }
 
     /// Literal rows come from worker 0, once.
-    fn constant(&self, rows: &anabranch_batch::Batch) -> Chain<'s> {
+    fn constant(&self, rows: &Batch) -> Chain<'s> {
         let rows = (self.scope.index() == 0).then(|| rows.clone());
         constant(self.scope.clone(), self.options.as_of, rows)
     }

@@ -29,11 +29,12 @@
 //! `sum` (on `fixed` and `narrow`), `float` (on [`FloatSum`] and `limbs`), `variance`, `boolean`,
 //! `bits`; `distinct`; `extreme`; `ordered` (and `percentiles`); [`custom`] (and `custom_call`):
 //! aggregates of the user's own; `calls`, which puts them together; `freeing`; `recalled`, all rows
-//! told again.
+//! told again; [`Combiner`], rows of a group made fewer before they move.
 
 mod bits;
 mod boolean;
 mod calls;
+mod combine;
 mod count;
 pub mod custom;
 mod custom_call;
@@ -60,6 +61,7 @@ mod sum;
 mod turn;
 mod variance;
 
+pub use combine::Combiner;
 pub use float_sum::FloatSum;
 pub use percentiles::ranked_type;
 pub use spec::{AggregateSpec, Unsupported};

@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod aggregate_model;
+mod combine;
 mod random;
 mod set_operation;
 mod top_k;
@@ -318,7 +319,7 @@ pub fn batch_with_absent(updates: &[Update], random: &mut Random) -> Batch {
 }
 
 /// Runs `test` with several seeds; a failure names the seed. `SEED=n` runs that one only.
-pub fn with_seeds(test: impl Fn(&mut Random)) {
+pub fn with_seeds(mut test: impl FnMut(&mut Random)) {
     hash::set_mask_for_tests(crate::hash_mask());
     let seeds = match std::env::var("SEED") {
         Ok(seed) => vec![seed.parse().expect("SEED is a number")],
