@@ -51,7 +51,7 @@ fn show_operators_finds_the_view_whose_state_grows() {
             (bytes, state)
         };
         let mut seen = Vec::new();
-        for part in 0..4 {
+        for part in 0..8 {
             for commit in 0..4 {
                 let from = (part * 4 + commit) * 1_000;
                 run(
@@ -65,9 +65,10 @@ fn show_operators_finds_the_view_whose_state_grows() {
             assert!(state.contains("state bounded by window_end (watermark of t)"), "{state}");
             seen.push((growing, bounded));
         }
-        let (first, last) = (seen[0], seen[3]);
-        assert!(last.0 > 2 * first.0, "the state of the growing view is seen to grow: {seen:?}");
-        assert!(last.1 <= first.1 + first.1 / 2, "the state of the bounded view is not: {seen:?}");
+        let (first, last) = (seen[0], seen[7]);
+        // (What is freed goes as runs merge, so what is kept rises and falls by half.)
+        assert!(last.0 > 4 * first.0, "the state of the growing view is seen to grow: {seen:?}");
+        assert!(last.1 <= 2 * first.1, "the state of the bounded view is not: {seen:?}");
     });
 }
 
