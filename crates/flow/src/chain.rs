@@ -58,7 +58,7 @@ pub struct Chain<'s> {
     heads: Vec<Head<'s>>,
     links: Vec<Link>,
     as_of: Time,
-    /// Rows with equal values in these columns are on one worker: the one of their hash.
+    /// Rows are on the worker of the hash of these columns, in this order.
     placed_by: Option<Vec<usize>>,
 }
 
@@ -105,7 +105,10 @@ impl<'s> Chain<'s> {
     pub fn union(chains: Vec<Chain<'s>>) -> Chain<'s> {
         let mut chains = chains.into_iter().map(Chain::without_links);
         let mut all = chains.next().expect("a union has a part");
-        chains.for_each(|chain| all.heads.extend(chain.heads));
+        for chain in chains {
+            all.heads.extend(chain.heads);
+            all.placed_by = all.placed_by.filter(|placed| chain.placed_by.as_ref() == Some(placed));
+        }
         all
     }
 
@@ -115,11 +118,12 @@ impl<'s> Chain<'s> {
             return self;
         }
         let (scope, kind, as_of, edges) = (self.scope.clone(), self.kind, self.as_of, self.edges());
+        let placed_by = self.placed_by.clone();
         let open: Open<'s> = Box::new(move |opening| {
             let interest = opening.interest();
             Box::new(self.into_line(opening, interest))
         });
-        Chain::of_feed(scope, kind, as_of, edges, open)
+        Chain::of_feed(scope, kind, as_of, edges, open).placed(placed_by)
     }
 
     pub(crate) fn into_line(self, opening: &mut Opening<'s>, interest: FrontierInterest) -> Line {
@@ -147,7 +151,7 @@ impl<'s> Chain<'s> {
         kind: &'static str,
         apply: impl FnOnce() -> Option<Box<dyn FnMut(Batch, &mut Output)>>,
     ) -> Chain<'s> {
-        if self.is_placed(key) {
+        if self.is_together(key) {
             return self;
         }
         match apply() {
@@ -156,9 +160,27 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// Whether rows of equal `key` are on one worker.
+    /// Whether rows are on the worker of the hash of `key`.
     fn is_placed(&self, key: &[usize]) -> bool {
         self.scope.peers() == 1 || self.placed_by.as_deref() == Some(key)
+    }
+
+    /// Whether rows of equal `key` are on one worker: those of equal values in some of its columns
+    /// are. (Rows of no key are on one worker all together, which nothing else is to be.)
+    fn is_together(&self, key: &[usize]) -> bool {
+        let is_part = |placed: &Vec<usize>| !placed.is_empty() && placed.iter().all(|column| key.contains(column));
+        self.is_placed(key) || self.placed_by.as_ref().is_some_and(is_part)
+    }
+
+    /// Says that rows are on the worker of the hash of these columns; `None` says nothing.
+    pub fn placed(mut self, columns: Option<Vec<usize>>) -> Chain<'s> {
+        self.placed_by = columns;
+        self
+    }
+
+    /// Columns by whose hash rows are on workers, if that is known.
+    pub fn places(&self) -> Option<&[usize]> {
+        self.placed_by.as_deref()
     }
 
     /// Then a tactic of one input, with rows of equal `key` on one worker. What it puts out has the
@@ -170,10 +192,14 @@ impl<'s> Chain<'s> {
         tactic: Box<dyn Timed>,
         key_out: Option<Vec<usize>>,
     ) -> Chain<'s> {
-        let mut chain = self.by_key(key);
+        let mut chain = if self.is_together(&key) { self } else { self.by_key(key.clone()) };
         let advancing = Advancing::new(tactic, chain.as_of, chain.scope.worker().clone());
         chain.links.push(Link::Tactic(Working::Timed(advancing)));
-        chain.placed_by = key_out;
+        let place_out = |column: &usize| {
+            let place = key.iter().position(|key| key == column)?;
+            key_out.as_ref()?.get(place).copied()
+        };
+        chain.placed_by = chain.placed_by.and_then(|placed| placed.iter().map(place_out).collect());
         chain.called(kind)
     }
 

@@ -211,8 +211,9 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Constant { rows } => self.constant(rows),
             Step::Stage { input, stage } => {
-                let stage = stage.clone();
-                self.chain(*input).then("Stage", move |batch, out| stage.apply(batch, out))
+                let (stage, chain) = (stage.clone(), self.chain(*input));
+                let placed = chain.places().and_then(|columns| stage.shown(columns));
+                chain.then("Stage", move |batch, out| stage.apply(batch, out)).placed(placed)
             }
             Step::Unnest { input, unnest } => {
                 let unnest = unnest.clone();

@@ -51,6 +51,21 @@ impl Stage {
         self.filter.is_empty() && self.kept.is_none() && self.project.is_none()
     }
 
+    /// The columns that show these of its input as they are, if all are shown.
+    pub fn shown(&self, columns: &[usize]) -> Option<Vec<usize>> {
+        let shown = |&column: &usize| {
+            let column = match &self.kept {
+                Some(kept) => kept.iter().position(|&kept| kept == column)?,
+                None => column,
+            };
+            match &self.project {
+                Some(project) => project.iter().position(|expression| expression.as_column() == Some(column)),
+                None => Some(column),
+            }
+        };
+        columns.iter().map(shown).collect()
+    }
+
     /// Applies the stage to a batch. Rows that do not pass may be there as absent ones, if they are
     /// few.
     pub fn apply(&self, batch: Batch, out: &mut Output) {

@@ -62,6 +62,20 @@ pub struct JoinSpec {
     pub as_of: Time,
 }
 
+impl JoinSpec {
+    /// Columns of the output that hold the key: a pair is where its rows are arranged, on the worker
+    /// of the key's hash.
+    fn placed(&self) -> Option<Vec<usize>> {
+        let gathered = |(left, right): (&usize, &usize)| {
+            let of_left = self.gather_left.iter().position(|column| column == left);
+            let of_right = || self.gather_right.iter().position(|column| column == right);
+            of_left.or_else(|| Some(self.gather_left.len() + of_right()?))
+        };
+        let key: Vec<usize> = self.left_key.iter().zip(&self.right_key).map(gathered).collect::<Option<_>>()?;
+        self.stage.shown(&key)
+    }
+}
+
 /// Of two sides, the one with so many times fewer rows is looked up in the other, even if it was
 /// there first.
 pub(crate) const SMALL_PART: usize = 8;
@@ -73,12 +87,13 @@ const FUEL_PER_TURN: usize = 1 << 17;
 pub fn join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: JoinSpec, limits: Vec<Limit>) -> Chain<'s> {
     let (scope, as_of) = (left.scope(), spec.as_of);
     let edges = Edges::of_any([left.edges(), right.edges()]);
+    let placed = spec.placed();
     let open: Open<'s> = Box::new(move |opening| {
         let (left_reader, left) = left.open(opening);
         let (right_reader, right) = right.open(opening);
         Box::new(JoinFeed { sides: [left, right], state: JoinState::new(spec, [left_reader, right_reader]), limits })
     });
-    Chain::of_feed(scope, "Join", as_of, edges, open)
+    Chain::of_feed(scope, "Join", as_of, edges, open).placed(placed)
 }
 
 /// A join as a feed: its work is cut by fuel, and time goes no further than what is left to do.

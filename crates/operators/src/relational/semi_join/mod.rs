@@ -49,7 +49,7 @@ pub use timed::TimedSemiJoin;
 /// Runs a [`SemiJoin`] over two arrangements.
 /// Rows of a side below its limit are looked at for no change to come.
 pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec, limits: Vec<Limit>) -> Chain<'s> {
-    let (scope, as_of) = (left.scope(), spec.as_of);
+    let (scope, as_of, placed) = (left.scope(), spec.as_of, spec.placed());
     let edges = Edges::of_any([left.edges(), right.edges()]);
     let open: Open<'s> = Box::new(move |opening| {
         let (left_reader, left) = left.open(opening);
@@ -59,7 +59,7 @@ pub fn semi_join<'s>(left: Arranged<'s>, right: Arranged<'s>, spec: SemiJoinSpec
             matching: Matching::new(spec, left_reader, right_reader).limited(limits),
         })
     });
-    Chain::of_feed(scope, "SemiJoin", as_of, edges, open)
+    Chain::of_feed(scope, "SemiJoin", as_of, edges, open).placed(placed)
 }
 
 /// The tactic as a feed: runs wait until both sides are complete.
