@@ -98,9 +98,9 @@ fn case(
     batch: usize,
 ) -> Result<(Value, MeasuredSplit), Error> {
     let given = batches(options.rows, batch, share);
-    let fields = ["route", "x", "all"].map(|name| Field::new(name, DataType::Int64, true));
+    let fields = ["place", "x", "all"].map(|name| Field::new(name, DataType::Int64, true));
     let rows = Shards::source("rows", Schema::new(fields.to_vec()), Layout::flat(2));
-    let route = col("route") % lit(i64::from(width));
+    let route = col("place") % lit(i64::from(width));
     let broadcast = (share > 0.0).then(|| col("all").eq(lit(1i64)));
     let program = rows.split(width, route, broadcast, plan).merge();
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
