@@ -113,8 +113,8 @@ class ShardRun:
         return self._native.frontiers()
 
     def profile(self) -> Rows:
-        """What each step has done in each shard: rows, batches, what was hashed and moved, CPU time,
-        what waits, how far it is behind. ``db.relation(run.profile())`` asks it."""
+        """What each step has done in each shard: rows, batches, what was hashed and moved, CPU
+        time, what waits, how far it is behind. ``db.relation(run.profile())`` asks it."""
         return Rows(self._native.profile())
 
     def to_memory(self, datasets: "Datasets", name: str) -> Shards:

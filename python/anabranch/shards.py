@@ -1,5 +1,5 @@
-"""Sharded programs: physical plans that a person writes. What is computed, what the key is, and what
-moves are said apart; docs/shards.md tells what each step means."""
+"""Sharded programs: physical plans that a person writes. What is computed, what the key is, and
+what moves are said apart; docs/shards.md tells what each step means."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ class Shards:
 
     def split(self, width: int, route: Any, broadcast: Any = None, *, plan: str = "auto",
               share: float = 0.01) -> "Branches":
-        """Branches ``0 .. width``: rows for which ``broadcast`` is true go to each, others to that of
-        ``route``, or to none if it is NULL.
+        """Branches ``0 .. width``: rows for which ``broadcast`` is true go to each, others to that
+        of ``route``, or to none if it is NULL.
 
         ``plan`` is ``flat``, ``exp``, ``max``, ``para`` or ``auto``; all give the same branches.
         ``share`` is the part of the rows that are broadcast, for ``max``.
@@ -264,8 +264,8 @@ class Branches:
         return self.merge().rekey(on).redistribute().query(body)
 
     def merge_tree(self, on: Any, fan_in: int, body: Callable) -> Shards:
-        """As ``merge_by``, by a tree of nodes that take in ``fan_in`` branches each; the query gives
-        the columns that it takes."""
+        """As ``merge_by``, by a tree of nodes that take in ``fan_in`` branches each; the query
+        gives the columns that it takes."""
         inner = lambda frame: _framed(body(self._of._events(frame)))  # noqa: E731
         return self._of._new(self._native.merge_tree(listed(on), fan_in, inner))
 
@@ -284,7 +284,8 @@ class Branches:
 
 
 def of_relation(db: Any, relation: Any, columns: Optional[Sequence[str]], shards: Any) -> Shards:
-    """A relation in shards: its rows are read when the program starts, and are in force for ever."""
+    """A relation in shards: its rows are read when the program starts, and are in force for
+    ever."""
     from .relation import Relation
 
     if not isinstance(relation, Relation):

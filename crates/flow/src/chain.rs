@@ -37,7 +37,7 @@ use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
 use crate::exchange::Route;
-use crate::line::{Feed, Frontiers, Line, Link, Meeting, Working};
+use crate::line::{Apply, Feed, Frontiers, Line, Link, Meeting, Working};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
 use crate::pulled::Pulled;
@@ -144,12 +144,13 @@ impl<'s> Chain<'s> {
         self.called(kind)
     }
 
-    /// Then a function of each batch of rows if rows of equal `key` are still to move to one worker.
+    /// Then a function of each batch of rows if rows of equal `key` are still to move to one
+    /// worker.
     pub fn then_unless_placed(
         self,
         key: &[usize],
         kind: &'static str,
-        apply: impl FnOnce() -> Option<Box<dyn FnMut(Batch, &mut Output)>>,
+        apply: impl FnOnce() -> Option<Apply>,
     ) -> Chain<'s> {
         if self.is_together(key) {
             return self;

@@ -39,7 +39,7 @@ pub trait Feed {
 }
 
 /// What becomes of a batch.
-pub(crate) type Apply = Box<dyn FnMut(Batch, &mut Output)>;
+pub type Apply = Box<dyn FnMut(Batch, &mut Output)>;
 
 pub(crate) enum Link {
     Apply(Apply),

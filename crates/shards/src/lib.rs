@@ -33,15 +33,16 @@
 //!
 //! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies
 //! where), [`linear`] and [`relational`] (what a query does to placement), [`safety`] (what follows
-//! for a program),
-//! [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps,
-//! `group`, the shards of a process, and `worker`, a shard at work), [`processes`] (several of
-//! them), [`datasets`] (results that are kept; `stored`, in folders), [`stream`] (a shard as
-//! bytes), [`split`] (branches), [`planned`] (programs as data).
+//! for a program), [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as
+//! numbered steps, `group`, the shards of a process, and `worker`, a shard at work; [`counts`] and
+//! [`profile`], what each has done), [`processes`] (several of them), [`datasets`] (results that
+//! are kept; `stored`, in folders), [`stream`] (a shard as bytes), [`split`] (branches),
+//! [`planned`] (programs as data).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod address;
+pub mod counts;
 pub mod dataset;
 pub mod datasets;
 mod group;
@@ -67,6 +68,7 @@ mod tasks;
 mod traffic;
 mod worker;
 
+pub use counts::StepCounts;
 pub use dataset::Dataset;
 pub use datasets::Datasets;
 pub use layout::{Layout, Move, ShardScope, To};
@@ -74,7 +76,7 @@ pub use message::Carry;
 pub use moved::Moved;
 pub use placement::{Placement, Spread};
 pub use processes::Processes;
-pub use profile::{StepCounts, StepProfile};
+pub use profile::StepProfile;
 pub use program::Shards;
 pub use run::{RunOutcome, ShardRun};
 pub use split::{Branches, SplitPlan};

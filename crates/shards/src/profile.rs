@@ -1,51 +1,17 @@
 //! What each step has done in each shard, and what waits there.
 //!
-//! Law: a shard counts for itself, and counting changes nothing that comes out. Counts of one
-//! process are those of now; counts of the others are those of when they were last at rest.
-//! Cost: a look at the thread's clock for each batch or promise that a step takes.
+//! Law: counts of the client's process are those of now; counts of the others are those of when
+//! they were last at rest. What is counted is in `counts`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anabranch_batch::{END, Time};
 use anabranch_engine::{Error, Rows};
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::moved::Moved;
+use crate::counts::{ShardCounts, StepCounts};
 use crate::run::ShardRun;
-
-/// What one step has done in one shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepCounts {
-    /// Rows that it took.
-    pub rows_in: u64,
-    /// Batches that it took.
-    pub batches_in: u64,
-    /// Rows that it gave, once however many steps read them.
-    pub rows_out: u64,
-    /// Batches that it gave.
-    pub batches_out: u64,
-    /// CPU time of its work, in nanoseconds.
-    pub cpu_nanos: u64,
-    /// What it hashed and moved.
-    pub moved: Moved,
-    /// No row of it in this shard lies before this time.
-    pub frontier: Time,
-}
-
-impl StepCounts {
-    /// Of a step that has done nothing.
-    pub const NONE: StepCounts = StepCounts {
-        rows_in: 0,
-        batches_in: 0,
-        rows_out: 0,
-        batches_out: 0,
-        cpu_nanos: 0,
-        moved: Moved { rows_hashed: 0, rows_kept: 0, rows_near: 0, rows_far: 0, bytes: 0 },
-        frontier: Time::MIN,
-    };
-}
 
 /// One step in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,58 +31,13 @@ pub struct StepProfile {
     pub lag: Option<u64>,
 }
 
-/// The counts of a shard.
-pub(crate) struct ShardCounts {
-    steps: Mutex<Vec<StepCounts>>,
-    queued: AtomicUsize,
-}
-
-impl ShardCounts {
-    /// Of a program of so many steps.
-    pub fn new(steps: usize) -> ShardCounts {
-        ShardCounts { steps: Mutex::new(vec![StepCounts::NONE; steps]), queued: AtomicUsize::new(0) }
-    }
-
-    /// Changes the counts of a step.
-    pub fn count(&self, step: usize, change: impl FnOnce(&mut StepCounts)) {
-        if let Some(step) = self.lock().get_mut(step) {
-            change(step);
-        }
-    }
-
-    /// All of them.
-    pub fn steps(&self) -> Vec<StepCounts> {
-        self.lock().clone()
-    }
-
-    /// Counts of another process take the place of these.
-    pub fn replace(&self, steps: Vec<StepCounts>) {
-        *self.lock() = steps;
-    }
-
-    /// A message begins to wait.
-    pub fn queue(&self) {
-        self.queued.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A message is taken.
-    pub fn unqueue(&self) {
-        self.queued.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<StepCounts>> {
-        // (A count that was half done when its thread panicked is a count all the same.)
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ShardRun {
     /// What each step has done in each shard so far: by shard, then in order of the program.
     pub fn profile(&self) -> Vec<StepProfile> {
         let actions = self.actions();
         let furthest = self.furthest_source();
         let of_shard = |(shard, counts): (usize, &ShardCounts)| -> Vec<StepProfile> {
-            let queued = counts.queued.load(Ordering::Relaxed);
+            let queued = counts.queued();
             let profile = |(step, counts): (usize, StepCounts)| {
                 let is_between = counts.frontier > Time::MIN && counts.frontier < END;
                 let lag = furthest.filter(|_| is_between).map(|first| first.saturating_sub(counts.frontier).max(0));

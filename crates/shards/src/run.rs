@@ -14,12 +14,12 @@ use anabranch_engine::{Error, Interrupt, Options, Session};
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use crate::counts::ShardCounts;
 use crate::group::Group;
 use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Moved;
 use crate::packed::Ranges;
 use crate::processes::Processes;
-use crate::profile::ShardCounts;
 use crate::program::{Shards, Verb};
 use crate::tasks::{Task, Tasks};
 use crate::traffic::CLIENT;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anabranch_engine::{Error, Interrupt};
 
+use crate::counts::{ShardCounts, StepCounts};
 use crate::processes::frame::WireFrame;
-use crate::profile::{ShardCounts, StepCounts};
 
 /// How long the client waits before it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);

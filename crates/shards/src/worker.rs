@@ -15,10 +15,10 @@ use anabranch_engine::{Error, ErrorKind, Options, Session};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::address::{Address, ShardClient};
+use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
-use crate::profile::StepCounts;
 use crate::program::{ActionKind, INPUTS, Verb};
 use crate::route::{Movement, in_range, routed};
 use crate::tasks::Tasks;

@@ -37,10 +37,11 @@ use anabranch_flow::egress::{EgressRef, egress};
 use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Content, Horizon, StreamImport, constant, import};
 use anabranch_flow::limit::Limited;
+use anabranch_flow::line::Apply;
 use anabranch_flow::relay::Relay;
 use anabranch_flow::runs::{Arranged, Runs, RunsImport};
 use anabranch_flow::sink::{CaptureRef, capture};
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::Timed;
 use anabranch_flow::{Scope, Stream};
 use anabranch_operators::aggregate::{Aggregate, Combiner};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
@@ -132,7 +133,7 @@ pub(crate) fn render<'s>(
 }
 
 /// Rows made fewer before they move. (With one worker none do.)
-fn combined(mut combiner: Combiner) -> Option<Box<dyn FnMut(Batch, &mut Output)>> {
+fn combined(mut combiner: Combiner) -> Option<Apply> {
     Some(Box::new(move |batch, out| combiner.combine(batch, out)))
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::{Batch, END, Time, types};
+use anabranch_batch::{END, Time, types};
 use anabranch_flow::chain::Chain;
 use anabranch_flow::events::{self, Reach};
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::line::Apply;
+use anabranch_flow::tactic::Timed;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::temporal::Hold;
 use anabranch_operators::temporal::custom::CustomOperator;
@@ -27,9 +28,6 @@ use super::prepare::Preparer;
 use super::specs::{aggregate_spec, types_of};
 use super::temporal_step::TemporalStep;
 use crate::error::Error;
-
-/// What a verb does to a batch.
-type Apply = Box<dyn FnMut(Batch, &mut Output)>;
 
 /// How a verb that remembers runs.
 struct Remembering {

@@ -14,9 +14,9 @@ use anabranch_batch::{Batch, wire};
 use anabranch_engine::frame::Item;
 use anabranch_engine::{Error, ErrorKind};
 
+use crate::counts::StepCounts;
 use crate::message::{Load, Message, Said};
 use crate::moved::Moved;
-use crate::profile::StepCounts;
 
 /// Words before the payload.
 const HEADER_WORDS: usize = 6;

@@ -41,7 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("python", &["batch", "plan", "sql", "engine", "file", "server", "cli"]),
+    ("python", &["batch", "plan", "sql", "engine", "file", "server", "shards", "cli"]),
     (
         "testing",
         &["batch", "spec", "arrangement", "flow", "operators", "plan", "sql", "engine", "file", "store", "shards"],

@@ -63,8 +63,8 @@ pub struct JoinSpec {
 }
 
 impl JoinSpec {
-    /// Columns of the output that hold the key: a pair is where its rows are arranged, on the worker
-    /// of the key's hash.
+    /// Columns of the output that hold the key: a pair is where its rows are arranged, on the
+    /// worker of the key's hash.
     fn placed(&self) -> Option<Vec<usize>> {
         let gathered = |(left, right): (&usize, &usize)| {
             let of_left = self.gather_left.iter().position(|column| column == left);

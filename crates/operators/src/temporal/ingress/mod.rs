@@ -39,7 +39,6 @@ mod waiting;
 pub use stream::Ingress;
 
 use anabranch_batch::{Batch, Columns, Time};
-use arrow::datatypes::DataType;
 
 use super::ticks::FIRST;
 
@@ -154,9 +153,6 @@ pub struct IngressCounts {
     /// Rows moved in time.
     pub adjusted: u64,
 }
-
-/// The type of the last column of a report: how many ticks a row was moved, NULL for dropped ones.
-pub const MOVED: DataType = DataType::Int64;
 
 #[cfg(test)]
 mod tests;
