@@ -217,7 +217,14 @@ impl ShardRun {
                 match hear(py, &answer) {
                     Heard::Answer(answer) => return Ok(answer),
                     Heard::Gone => return Ok(Some(Err(Error::internal("a call of the run did not return")))),
-                    Heard::Nothing => py.check_signals().inspect_err(|_| self.stop.trigger())?,
+                    Heard::Nothing => {
+                        if let Err(signal) = py.check_signals() {
+                            self.stop.trigger();
+                            // (A shard that calls a function of Python needs the lock to end.)
+                            py.detach(|| drop(answer.lock().unwrap_or_else(PoisonError::into_inner).recv()));
+                            return Err(signal);
+                        }
+                    }
                 }
             }
         });

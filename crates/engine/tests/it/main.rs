@@ -23,6 +23,7 @@ mod iterate;
 mod memory;
 mod parameters;
 mod past;
+mod placed;
 mod read;
 mod recorder;
 mod recursion;

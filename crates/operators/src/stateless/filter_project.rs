@@ -235,4 +235,17 @@ mod tests {
             assert_eq!(is_mostly_true(&mask(n_true, n)), is_so, "{n_true} of {n}");
         }
     }
+
+    #[test]
+    fn columns_are_shown_where_nothing_is_done_to_them() {
+        let column = |at: usize| -> ExpressionRef { Arc::new(crate::expression::Column(at)) };
+        let stage =
+            |kept: Option<Vec<usize>>, project: Option<Vec<ExpressionRef>>| Stage { filter: vec![], kept, project };
+        assert_eq!(stage(None, None).shown(&[2, 0]), Some(vec![2, 0]));
+        let kept = stage(Some(vec![3, 1]), None);
+        assert_eq!((kept.shown(&[1, 3]), kept.shown(&[0])), (Some(vec![1, 0]), None));
+        let swapped = stage(Some(vec![3, 1]), Some(vec![column(1), column(0), column(1)]));
+        assert_eq!((swapped.shown(&[3]), swapped.shown(&[1, 3])), (Some(vec![1]), Some(vec![0, 1])));
+        assert_eq!(stage(None, Some(vec![column(1)])).shown(&[0]), None, "column 0 is not shown");
+    }
 }
