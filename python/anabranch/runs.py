@@ -60,16 +60,7 @@ class Run:
             self._native.push(input, rows)
 
     def _push_events(self, of: Any, events: Any) -> None:
-        values = [[e.row.get(n) for n in of.columns] if isinstance(e.row, Mapping) else list(e.row) for e in events]
-        for event, row in zip(events, values):
-            if len(row) != len(of.columns):
-                raise ProgrammingError(f'{event!r} has {len(row)} values for {len(of.columns)} columns', sqlstate="42601")
-        columns = [[row[i] for row in values] for i in range(len(of.columns))]
-        rows = _native.Rows.from_columns(list(of.columns), columns, of.like)
-        instants = self._events._instants
-        times = [self._ticks(e.time, instants) for e in events]
-        others = [None if e.other is None else self._ticks(e.other, instants) for e in events]
-        self._native.push_events(of.name, rows, [e.kind for e in events], times, others)
+        self._native.push_events(of.name, *_parts(of, events, self._events._instants))
 
     def advance(self, input: str, time: Any) -> None:  # noqa: A002
         """Promises that no row before ``time`` will come into an input; results before the least
@@ -247,6 +238,21 @@ def _input_of(events: Any, name: str) -> Any:
         raise ProgrammingError(f'the query has no input "{name}"',
                                hint=f'did you mean "{near}"?' if near else "inputs: " + ", ".join(events._inputs))
     return found
+
+
+def _parts(of: Any, events: Any, instants: bool) -> Any:
+    """Events as rows with the columns of an input, their kinds, times, and other times."""
+    from .events import instant
+
+    values = [[e.row.get(n) for n in of.columns] if isinstance(e.row, Mapping) else list(e.row) for e in events]
+    for event, row in zip(events, values):
+        if len(row) != len(of.columns):
+            raise ProgrammingError(f'{event!r} has {len(row)} values for {len(of.columns)} columns', sqlstate="42601")
+    columns = [[row[i] for row in values] for i in range(len(of.columns))]
+    rows = _native.Rows.from_columns(list(of.columns), columns, of.like)
+    times = [instant(e.time, instants) for e in events]
+    others = [None if e.other is None else instant(e.other, instants) for e in events]
+    return rows, [e.kind for e in events], times, others
 
 
 def _fitted(data: Any, of: Any) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _native
 from .errors import InterfaceError, ProgrammingError
 from .rows import Rows
-from .runs import _fitted, _input_of, _opened
+from .runs import _fitted, _input_of, _opened, _parts
 from .shards import Shards
 from .values import Event
 
@@ -49,24 +49,13 @@ class ShardRun:
         if isinstance(data, (list, tuple)) and data and isinstance(data[0], Event):
             if shard is None:
                 raise ProgrammingError("events are pushed into a shard", hint="push(.., shard=0): the end of a row into the shard of its start")
-            return self._push_events(of, data, shard)
+            return self._native.push_events(of.name, shard, *_parts(of, data, self._shards._instants))
         if of.time is None:
             raise ProgrammingError(f'input "{input}" does not say which column is the time',
                                    hint="Events.input(.., time=..), or push ab.Event objects")
         rows = _fitted(_opened(data, of), of)
         if len(rows):
             self._native.push(input, rows, shard)
-
-    def _push_events(self, of: Any, events: Any, shard: int) -> None:
-        values = [[e.row.get(n) for n in of.columns] if isinstance(e.row, Mapping) else list(e.row) for e in events]
-        for event, row in zip(events, values):
-            if len(row) != len(of.columns):
-                raise ProgrammingError(f"{event!r} has {len(row)} values for {len(of.columns)} columns", sqlstate="42601")
-        columns = [[row[i] for row in values] for i in range(len(of.columns))]
-        rows = _native.Rows.from_columns(list(of.columns), columns, of.like)
-        times = [self._ticks(e.time) for e in events]
-        others = [None if e.other is None else self._ticks(e.other) for e in events]
-        self._native.push_events(of.name, shard, rows, [e.kind for e in events], times, others)
 
     def _ticks(self, time: Any) -> int:
         from .events import instant

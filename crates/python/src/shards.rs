@@ -149,8 +149,8 @@ impl Shards {
         Shards::checked(py, self.program.multicast_to(exprs[0].clone()))
     }
 
-    /// Branches `0 .. width` by a plan: flat, exp, max, para or auto; for `max` the shares of rows
-    /// that are routed, broadcast and left out, in percent.
+    /// Branches `0 .. width` by a plan: flat, exp, max, para or auto; for `max` the part of the
+    /// rows that are broadcast, from 0 to 1.
     #[pyo3(signature = (width, route, broadcast, plan, shares, functions))]
     #[expect(clippy::too_many_arguments, reason = "they are those of a split")]
     fn split(

@@ -36,6 +36,9 @@ fn a_query_is_written_as_a_program_and_run() {
     }
     let moved = place.run(&["plan", "q.py", "shop", "--moved"]).err;
     assert!(moved.contains("broadcast: "), "{moved}");
+    let profile = place.run(&["plan", "q.py", "shop", "--profile", "--format", "csv"]).err;
+    assert!(profile.starts_with("shard,step,action,rows_in,"), "{profile}");
+    assert!(profile.lines().any(|line| line.starts_with("0,") && line.contains(",broadcast,")), "{profile}");
     // Edited so that rows that match do not lie together.
     place.write("edited.py", program.replace(".broadcast()", ".rekey(\"ad\").redistribute()"));
     let refused = place.run(&["plan", "edited.py", "shop", "--shards", "2"]);
