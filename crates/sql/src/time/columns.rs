@@ -116,7 +116,7 @@ fn misfit(text: &str, to: &DataType, problem: Problem) -> String {
     match problem {
         Problem::OutOfRange => format!("date/time field value out of range: \"{text}\""),
         Problem::Refused => format!(
-            "\"{text}\" is not supported as a value of type {}: write now() or current_date for the present, NULL for infinity",
+            "\"{text}\" is not supported as a value of type {}: write now(), current_date or a literal ('today'::date) for the present, NULL for infinity",
             sql_name(to)
         ),
         Problem::Syntax => format!("invalid input syntax for type {}: \"{text}\"", sql_name(to)),

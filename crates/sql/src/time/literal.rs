@@ -4,7 +4,9 @@
 //! An interval is read here and written again as `2 months 3 days 4000000 microseconds`, which says
 //! the same to all.
 
-use datafusion_expr::sqlparser::ast::{self, DataType, DateTimeField, Expr, IntervalFields, UnaryOperator, Value};
+use datafusion_expr::sqlparser::ast::{
+    self, DataType, DateTimeField, Expr, IntervalFields, TimezoneInfo, UnaryOperator, Value,
+};
 
 use super::columns::to_arrow;
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
@@ -69,8 +71,35 @@ fn cast(value: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
         let digits = qualifier.precision.unwrap_or(PRECISION_MAX);
         return parse_expr(&format!("cut_interval(CAST({value} AS interval), '{last:?}', {digits})")).map(Some);
     }
+    if let Expr::Value(literal) = value
+        && let Value::SingleQuotedString(text) = &literal.value
+        && let Some(moment) = moment(text, data_type)
+    {
+        return parse_expr(moment).map(Some);
+    }
     let Some((plain, digits)) = precision_of(data_type) else { return Ok(None) };
     parse_expr(&format!("round_time(CAST({value} AS {plain}), {digits})")).map(Some)
+}
+
+/// What a word stands for among the values of a type: the moment of the statement, or a day near
+/// it.
+fn moment(text: &str, data_type: &DataType) -> Option<&'static str> {
+    let is_zoned = matches!(data_type, DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone));
+    Some(match (data_type, text.trim().to_ascii_lowercase().as_str()) {
+        (DataType::Date, "now" | "today") => "current_date",
+        (DataType::Date, "tomorrow") => "(current_date + 1)",
+        (DataType::Date, "yesterday") => "(current_date - 1)",
+        (DataType::Timestamp(..), "now") if is_zoned => "now()",
+        (DataType::Timestamp(..), "today") if is_zoned => "CAST(current_date AS timestamptz)",
+        (DataType::Timestamp(..), "tomorrow") if is_zoned => "CAST(current_date + 1 AS timestamptz)",
+        (DataType::Timestamp(..), "yesterday") if is_zoned => "CAST(current_date - 1 AS timestamptz)",
+        (DataType::Timestamp(..), "now") => "CAST(now() AS timestamp)",
+        (DataType::Timestamp(..), "today") => "CAST(current_date AS timestamp)",
+        (DataType::Timestamp(..), "tomorrow") => "CAST(current_date + 1 AS timestamp)",
+        (DataType::Timestamp(..), "yesterday") => "CAST(current_date - 1 AS timestamp)",
+        (DataType::Time(..), "now") => "localtime",
+        _ => return None,
+    })
 }
 
 fn read_literal(text: &str, qualifier: Qualifier) -> Result<Expr> {

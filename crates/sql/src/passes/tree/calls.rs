@@ -1,12 +1,13 @@
 //! Operators and calls of PostgreSQL that are others in terms of what DataFusion has.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, UnaryOperator, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    OrderByExpr, UnaryOperator, Value,
 };
 
 use crate::error::{Result, SqlError};
 use crate::passes::tree::hooks::Names;
-use crate::passes::tree::{derived_calls, regression};
+use crate::passes::tree::{derived_calls, hypothetical, regression};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 
@@ -23,6 +24,9 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
             UnaryOperator::PGAbs => Some(format!("abs({expr})")),
             _ => None,
         },
+        Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
+            Some(format!("starts_with({left}, {right})"))
+        }
         Expr::Identifier(ident) if ident.quote_style.is_none() => constant(&fold(ident)).map(str::to_string),
         Expr::Function(function) => call(function),
         Expr::Collate { expr, collation } => match collation.to_string().trim_matches('"') {
@@ -79,6 +83,9 @@ fn call(function: &Function) -> Option<String> {
     if function.over.is_some() {
         return None;
     }
+    if let Some(text) = hypothetical::rewrite(&name, function, &args) {
+        return Some(text);
+    }
     if let Some(text) = derived_calls::text(&name, &args) {
         return Some(text);
     }
@@ -95,6 +102,7 @@ fn call(function: &Function) -> Option<String> {
         ("generate_subscripts", [list, dimension]) => {
             Some(format!("unnest(generate_series(1, array_length({list}, {dimension})))"))
         }
+        ("timeofday", []) => Some("to_char(now(), 'Dy Mon DD HH24:MI:SS.US YYYY TZ')".into()),
         ("gen_random_uuid", []) => Some("uuid()".into()),
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
@@ -113,25 +121,28 @@ fn call(function: &Function) -> Option<String> {
             ("last", Some(order)) => format!("last_value({value} {order}){}", filter(function)),
             _ => format!("any_value({value}){}", filter(function)),
         }),
-        ("percentile_cont" | "percentile_disc", [fraction]) => match function.within_group.as_slice() {
-            [key] if name == "percentile_cont" && is_half(fraction) => {
-                let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
-                Some(format!("median(CAST({} AS double precision)){}", key.expr, filter.unwrap_or_default()))
+        ("percentile_cont" | "percentile_disc", [fraction]) => match (function.within_group.as_slice(), fraction) {
+            ([key], Expr::Array(parts)) => {
+                let each: Vec<String> = parts.elem.iter().map(|part| percentile(&name, part, key, function)).collect();
+                Some(format!("ARRAY[{}]", each.join(", ")))
             }
-            [key] => {
-                let filter = function.filter.as_ref().map(|filter| format!(" FILTER (WHERE {filter})"));
-                let (filter, down) = (filter.unwrap_or_default(), key.options.asc == Some(false));
-                let (down, expr) = (if down { " DESC" } else { "" }, &key.expr);
-                Some(match name.as_str() {
-                    "percentile_cont" => format!(
-                        "percentile_cont({fraction}) WITHIN GROUP (ORDER BY CAST({expr} AS double precision){down}){filter}"
-                    ),
-                    _ => format!("percentile_disc({expr}, {fraction} ORDER BY {expr}{down}){filter}"),
-                })
-            }
+            ([key], fraction) => Some(percentile(&name, fraction, key, function)),
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The percentile of a part, over numbers in this order.
+fn percentile(name: &str, fraction: &Expr, key: &OrderByExpr, function: &Function) -> String {
+    let (filter, expr) = (filter(function), &key.expr);
+    let down = if key.options.asc == Some(false) { " DESC" } else { "" };
+    match name {
+        "percentile_cont" if is_half(fraction) => format!("median(CAST({expr} AS double precision)){filter}"),
+        "percentile_cont" => format!(
+            "percentile_cont({fraction}) WITHIN GROUP (ORDER BY CAST({expr} AS double precision){down}){filter}"
+        ),
+        _ => format!("percentile_disc({expr}, {fraction} ORDER BY {expr}{down}){filter}"),
     }
 }
 

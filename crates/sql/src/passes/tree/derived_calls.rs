@@ -2,6 +2,8 @@
 
 use datafusion_expr::sqlparser::ast::{Array, Expr, Value};
 
+use crate::functions::at_time_zone::AT_TIME_ZONE;
+
 /// What a call means, as text; `None` for other calls.
 pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
     Some(match (name, args) {
@@ -17,9 +19,17 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         }
         ("date_trunc", [unit, x]) => date_trunc(years_of(unit)?, &x.to_string()),
         ("array_fill", [value, Expr::Array(Array { elem, .. })]) => match elem.as_slice() {
-            [n] => format!("array_repeat({value}, {n})"),
-            _ => return None,
+            [] => return None,
+            sizes => sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})")),
         },
+        ("width_bucket", [x, Expr::Array(Array { elem, .. })]) => {
+            let passed = elem.iter().map(|bound| format!(" + CASE WHEN ({x}) >= ({bound}) THEN 1 ELSE 0 END"));
+            format!("(CASE WHEN ({x}) IS NOT NULL THEN 0 END{})", passed.collect::<String>())
+        }
+        ("timezone", [zone, x]) => format!("{AT_TIME_ZONE}({x}, {zone})"),
+        ("make_time", [hour, minute, Expr::Value(second)]) if is_fraction(&second.value) => {
+            format!("(CAST(make_time({hour}, {minute}, 0) AS time) + INTERVAL '1 second' * {second})")
+        }
         // (A literal in quotes is bytes, or an interval, to PostgreSQL.)
         (
             "encode" | "get_byte" | "set_byte" | "get_bit" | "set_bit" | "convert_from" | "sha224" | "sha256"
@@ -39,6 +49,16 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })
+}
+
+/// Whether a literal is a number of seconds with a fraction.
+fn is_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(digits, _) => {
+            digits.contains('.') && digits.parse().is_ok_and(|seconds: f64| (0.0..60.0).contains(&seconds))
+        }
+        _ => false,
+    }
 }
 
 /// Years of the units that the planner does not know.

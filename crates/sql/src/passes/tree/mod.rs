@@ -21,6 +21,7 @@ mod expression_names;
 mod fetch;
 mod grouped_casts;
 mod hooks;
+mod hypothetical;
 mod json_lists;
 mod lateral;
 mod literal;
