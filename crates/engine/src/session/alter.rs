@@ -53,6 +53,7 @@ impl Session {
                 });
             }
             [AlterAction::DropConstraint { name, .. }] if let Some(index) = self.unique_index(&alter.name, name) => {
+                self.check_not_referred(&alter.name, Some(&index.key), &format!("constraint \"{name}\""))?;
                 self.record_removal(vec![index.id])?;
                 self.drop_index(&index.name);
                 self.allow_compaction();
@@ -74,6 +75,7 @@ impl Session {
             }
             altered.apply(action)?;
         }
+        self.check_still_referred(&object, alter, &altered)?;
         match altered.rows {
             RowsBecome::Same => self.redefine(&object, altered)?,
             RowsBecome::New => self.rewrite(&object, altered)?,
@@ -143,6 +145,7 @@ impl Session {
         }
         self.replace_object(after.clone());
         let checked = self.plan_rules(name).and_then(|()| self.check_present(name, &altered));
+        let checked = checked.and_then(|()| self.check_added_references(&after, &altered));
         if let Err(error) = checked {
             self.replace_object(before);
             return Err(error);
@@ -291,6 +294,7 @@ impl Session {
         if !after.primary_key.is_empty() {
             check_distinct(named.as_ref(), &UniqueKey::primary(&after), &rows)?;
         }
+        self.check_rows_refer(&after, &rows)?;
         Ok(rows)
     }
 
@@ -450,6 +454,7 @@ impl Session {
             return self.rename_index(name, &to);
         }
         self.refuse_used(name, &format!("{} \"{name}\"", kind_name(kind)))?;
+        self.check_not_referred(name, None, &format!("the name of table \"{name}\""))?;
         let object = self.catalog.get(name)?.clone();
         if object.watermark.is_some() || kind == ObjectKind::Source {
             return Err(Error::invalid(format!("{} \"{name}\" cannot be renamed", kind_name(kind)))

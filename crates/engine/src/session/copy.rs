@@ -89,6 +89,7 @@ impl Session {
             }
         }
         keys.check_repeated(object, unique, &mut spool)?;
+        self.check_copied_refer(object, &mut spool)?;
         Ok(spool)
     }
 

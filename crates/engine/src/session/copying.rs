@@ -134,6 +134,7 @@ impl Session {
         let table = copy.table.clone();
         self.keeping_watermark(&table, |session| {
             copy.spool.each(|batch| session.check_keys(&object, std::slice::from_ref(&batch)))?;
+            session.check_copied_refer(&object, &mut copy.spool)?;
             if session.client.transaction.is_some() {
                 return copy.spool.each(|batch| {
                     let batch = session.admit(&table, batch, Arrival::InOrder)?;

@@ -37,6 +37,15 @@ use crate::pump::{Again, Pumped, Stand, WaitingRows, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
+        let (expanded, defined);
+        let (create, text) = match &create.like {
+            None => (create, text),
+            Some(like) => {
+                expanded = self.with_columns_of(create, like)?;
+                defined = expanded.definition();
+                (&expanded, defined.as_str())
+            }
+        };
         let named;
         let create = match create.lifetime {
             LifetimeClause::Lasting => create,
@@ -50,6 +59,7 @@ impl Session {
         }
         if create.uniques.is_empty() {
             self.create_table_named(create, text)?;
+            self.check_declared(create).inspect_err(|_| self.drop_created(&create.name))?;
             return Ok(Outcome::done("CREATE TABLE"));
         }
         // (UNIQUE makes indexes, which are recorded by themselves.)
@@ -57,6 +67,7 @@ impl Session {
         for unique in &create.uniques {
             self.create_unique(&create.name, unique).inspect_err(|_| self.drop_created(&create.name))?;
         }
+        self.check_declared(create).inspect_err(|_| self.drop_created(&create.name))?;
         Ok(Outcome::done("CREATE TABLE"))
     }
 
@@ -125,6 +136,7 @@ impl Session {
             defaults: vec![None; columns.len()],
             columns,
             primary_key: vec![],
+            like: None,
             uniques: vec![],
             watermark: None,
             is_append_only: false,

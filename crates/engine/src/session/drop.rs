@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_sql::statement::{Drop, ObjectKind};
+use anabranch_sql::statement::{Alter, AlterAction, Drop, ObjectKind};
 
 use super::outcome::Outcome;
 use super::state::Session;
@@ -38,12 +38,21 @@ impl Session {
         }
         match drop.kind {
             ObjectKind::Index => {
-                let ids = self.catalog.indexes().filter(|index| names.contains(&index.name)).map(|index| index.id);
-                self.record_removal(ids.collect())?;
+                let going = self.catalog.indexes().filter(|index| names.contains(&index.name));
+                let mut ids = Vec::new();
+                for index in going {
+                    if index.is_unique {
+                        let what = format!("index \"{}\"", index.name);
+                        self.check_not_referred(&index.relation, Some(&index.key), &what)?;
+                    }
+                    ids.push(index.id);
+                }
+                self.record_removal(ids)?;
                 names.iter().for_each(|name| self.drop_index(name));
             }
             _ => {
                 let order = self.drop_order(drop, &names)?;
+                self.drop_references_left(drop, &order)?;
                 let relations = self.catalog.objects().filter(|object| order.contains(&object.name));
                 let indexes = order.iter().flat_map(|name| self.catalog.indexes_on(name));
                 let ids = relations.map(|object| object.id).chain(indexes.map(|index| index.id));
@@ -56,6 +65,31 @@ impl Session {
             true => Outcome::done(tag),
             false => Outcome::done_with(tag, format!("{} did not exist.", missing.join(", "))),
         })
+    }
+
+    /// Drops foreign keys of tables that stay, to tables that go.
+    ///
+    /// # Errors
+    /// Without CASCADE, when there are any.
+    fn drop_references_left(&mut self, drop: &Drop, order: &[String]) -> Result<(), Error> {
+        let left = self.references_left(order);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if !drop.cascade {
+            let list: Vec<String> =
+                left.iter().map(|(child, name)| format!("constraint \"{name}\" on table \"{child}\"")).collect();
+            let name = drop.names.join("\", \"");
+            return Err(Error::invalid(format!("table \"{name}\" cannot be dropped because others depend on it"))
+                .with_sqlstate("2BP01")
+                .with_detail(format!("Dependent: {}.", list.join(", ")))
+                .with_hint("Use DROP .. CASCADE to drop them too."));
+        }
+        for (child, name) in left {
+            let actions = vec![AlterAction::DropConstraint { name, if_exists: true }];
+            self.alter(&Alter { kind: ObjectKind::Table, name: child, if_exists: false, actions })?;
+        }
+        Ok(())
     }
 
     /// Records that objects go, if any do, before they do.

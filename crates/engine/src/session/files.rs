@@ -65,6 +65,7 @@ impl Session {
             defaults: vec![None; fields.len()],
             columns: fields.clone(),
             primary_key: vec![],
+            like: None,
             uniques: vec![],
             watermark: None,
             is_append_only: false,

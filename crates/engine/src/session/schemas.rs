@@ -5,7 +5,7 @@
 //! with its client and is recorded nowhere.
 
 use anabranch_sql::statement::{
-    Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, ObjectKind, Show, Statement, Update,
+    Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, ObjectKind, Show, Statement, Truncate, Update,
 };
 
 use super::outcome::Outcome;
@@ -143,6 +143,11 @@ impl Session {
                 aliased(table, alias);
             }
             Statement::CopyFrom(CopyFrom { table, .. }) => own(table),
+            Statement::Truncate(Truncate { tables, .. }) => tables.iter_mut().for_each(own),
+            Statement::CreateTable(create) => {
+                create.like.iter_mut().for_each(|like| own(&mut like.table));
+                create.rules.references.iter_mut().for_each(|key| own(&mut key.table));
+            }
             Statement::CopyTo(CopyTo { copied: Copied::Table { name, .. }, .. }) => own(name),
             Statement::Drop(Drop { names, .. }) => names.iter_mut().for_each(own),
             Statement::Alter(Alter { name, .. }) => own(name),

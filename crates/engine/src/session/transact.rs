@@ -360,7 +360,11 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
 /// Whether a statement changes rows or definitions.
 fn writes(statement: &Statement) -> bool {
     match statement {
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::CopyFrom(_) => true,
+        Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Truncate(_)
+        | Statement::CopyFrom(_) => true,
         Statement::Subscribe(_) | Statement::Flush => false,
         other => stands_alone(other),
     }
@@ -383,6 +387,7 @@ fn stands_alone(statement: &Statement) -> bool {
         Statement::Insert(_)
         | Statement::Update(_)
         | Statement::Delete(_)
+        | Statement::Truncate(_)
         | Statement::CopyFrom(_)
         | Statement::Select { .. }
         | Statement::Explain(_)

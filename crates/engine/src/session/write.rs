@@ -14,6 +14,7 @@ use super::commit::target;
 use super::context::{Named, visible_schema};
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::{Outcome, Rows};
+use super::referred_rows::Change;
 use super::rules::check_rows;
 use super::state::Session;
 use crate::catalog::{Arrival, Object};
@@ -58,8 +59,7 @@ impl Session {
         self.check_kept(&planned.plan)?;
         let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
         let n_rows = n_rows(&rows);
-        let tag = if delete.truncate { "TRUNCATE TABLE".to_string() } else { format!("DELETE {n_rows}") };
-        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, tag)
+        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, format!("DELETE {n_rows}"))
     }
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
@@ -125,8 +125,8 @@ impl Session {
         };
         let removed = old.into_iter().map(|batch| batch.flatten().negate());
         match new.is_empty() {
-            // Rows that go break no constraint.
-            true => self.commit_batches(table, removed.collect())?,
+            // (Rows that go break nothing but what refers to them.)
+            true => self.commit_referring(table, removed.collect(), Change::Delete)?,
             false => self.write_checked(table, removed.chain(new).collect())?,
         };
         Ok(answer.map_or_else(|| Outcome::done(tag), Outcome::Rows))
@@ -177,13 +177,13 @@ impl Session {
         result
     }
 
-    /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK or the primary
-    /// key.
+    /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK, a key or a
+    /// foreign key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
         let changes = self.fit_rows(&object, changes)?;
         self.check_keys(&object, &changes)?;
-        self.commit_batches(table, changes)
+        self.commit_referring(table, changes, Change::Write)
     }
 
     /// Changes as a table stores them, unless they break NOT NULL or a CHECK.

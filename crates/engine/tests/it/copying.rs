@@ -7,7 +7,7 @@ use anabranch_engine::{Connection, CopyRows, CopyWay, Error, Outcome, Transactio
 use crate::connections::{ask, database, fail, run};
 
 /// Sends `bytes`, cut into pieces of that length.
-fn send(connection: &mut Connection, sql: &str, bytes: &[u8], piece: usize) -> Result<String, Error> {
+pub fn send(connection: &mut Connection, sql: &str, bytes: &[u8], piece: usize) -> Result<String, Error> {
     let Some(Outcome::Copy(start)) = connection.execute(sql)?.pop() else { panic!("{sql}") };
     assert_eq!(start.way, CopyWay::In);
     bytes.chunks(piece).try_for_each(|piece| connection.copy_data(piece))?;

@@ -27,6 +27,7 @@ mod placed;
 mod read;
 mod recorder;
 mod recursion;
+mod references;
 mod sharing;
 mod sources;
 mod subscribe;

@@ -6,6 +6,7 @@ pub(crate) mod names;
 pub mod parse;
 pub(crate) mod precedence;
 pub(crate) mod recognize;
+pub mod references;
 pub(crate) mod relation_calls;
 pub mod span;
 pub(crate) mod split;

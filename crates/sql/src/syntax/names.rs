@@ -27,3 +27,16 @@ pub(crate) fn object_name(name: &ast::ObjectName) -> Result<String> {
         Some(schema) => Ok(format!("{schema}.{last}")),
     }
 }
+
+/// A name as SQL reads it, whatever it is.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A catalog name as it is written: `schema.name` is two.
+pub fn quoted_path(name: &str) -> String {
+    match name.split_once('.') {
+        Some((schema, own)) => format!("{}.{}", quoted(schema), quoted(own)),
+        None => quoted(name),
+    }
+}

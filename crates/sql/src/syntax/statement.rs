@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast;
 
 use crate::stack::with_deep_stack;
+use crate::syntax::references::ForeignKey;
 use crate::syntax::span::Span;
 
 /// A statement and where it stands.
@@ -43,6 +44,8 @@ pub enum Statement {
     Update(Update),
     /// `DELETE`.
     Delete(Delete),
+    /// `TRUNCATE`.
+    Truncate(Truncate),
     /// `COPY .. FROM`.
     CopyFrom(CopyFrom),
     /// `COPY .. TO`.
@@ -162,6 +165,8 @@ pub struct CreateTable {
     pub name: String,
     /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
+    /// `LIKE`: the table whose columns come before.
+    pub like: Option<LikeClause>,
     /// Columns with resolved Arrow types and nullability.
     pub columns: Vec<Field>,
     /// `DEFAULT` of each column, as SQL expressions without column references.
@@ -180,6 +185,23 @@ pub struct CreateTable {
     pub rules: Rules,
     /// How long it is there.
     pub lifetime: LifetimeClause,
+}
+
+/// `LIKE table [INCLUDING ..]`: columns with the names, types and NOT NULL of another table's.
+#[derive(Clone, Debug, Default)]
+pub struct LikeClause {
+    /// The table.
+    pub table: String,
+    /// `INCLUDING DEFAULTS`.
+    pub defaults: bool,
+    /// `INCLUDING GENERATED`: how columns are computed.
+    pub generated: bool,
+    /// `INCLUDING IDENTITY`: how columns number rows.
+    pub identity: bool,
+    /// `INCLUDING CONSTRAINTS`: CHECK.
+    pub checks: bool,
+    /// `INCLUDING INDEXES`: the primary key and UNIQUE.
+    pub keys: bool,
 }
 
 /// `[CONSTRAINT name] UNIQUE (columns)`: no two rows are equal in all of them. NULL equals nothing.
@@ -208,6 +230,8 @@ pub struct Rules {
     pub checks: Vec<Check>,
     /// Where the values of each column come from; columns beyond the end are given.
     pub made: Vec<Made>,
+    /// `FOREIGN KEY` and `REFERENCES`.
+    pub references: Vec<ForeignKey>,
 }
 
 impl Rules {
@@ -258,6 +282,17 @@ pub enum NumberingForm {
     ByDefault,
     /// `GENERATED ALWAYS AS IDENTITY`: none may be given.
     Always,
+}
+
+/// `TRUNCATE [TABLE] name, .. [RESTART IDENTITY] [CASCADE]`: all rows of the tables go.
+#[derive(Clone, Debug)]
+pub struct Truncate {
+    /// Names of the tables.
+    pub tables: Vec<String>,
+    /// Whether columns that number rows begin anew.
+    pub restarts: bool,
+    /// Whether tables that refer to these go along.
+    pub cascade: bool,
 }
 
 /// `ALTER TABLE [IF EXISTS] name action, ..`.
@@ -345,6 +380,8 @@ pub enum AlterAction {
     },
     /// `ADD [CONSTRAINT name] UNIQUE`: it stands alone in a statement.
     AddUnique(UniqueClause),
+    /// `ADD FOREIGN KEY`; the name is empty if none was given.
+    AddReference(ForeignKey),
     /// `ADD PRIMARY KEY`.
     AddPrimaryKey {
         /// Columns, in order.
@@ -376,6 +413,8 @@ pub struct NewColumn {
     pub is_key: bool,
     /// `UNIQUE`.
     pub uniques: Vec<UniqueClause>,
+    /// `REFERENCES`.
+    pub references: Vec<ForeignKey>,
 }
 
 /// `CREATE TABLE [IF NOT EXISTS] name [(names)] AS query`: a table with the answer of today.
@@ -537,8 +576,6 @@ pub struct Delete {
     pub alias: Option<String>,
     /// `RETURNING` items over the rows that are gone.
     pub returning: Option<Vec<ast::SelectItem>>,
-    /// Whether it was written as `TRUNCATE`.
-    pub truncate: bool,
     /// `WITH` before the statement: queries that its condition may name.
     pub with: Option<ast::With>,
 }

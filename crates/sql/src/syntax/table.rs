@@ -12,12 +12,38 @@ use datafusion_expr::sqlparser::ast::{self, Expr, Ident};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_names::{is_text, sql_name};
 use crate::resolve::types::column_type_name;
-use crate::syntax::names::fold;
+pub use crate::syntax::names::quoted_path;
+use crate::syntax::names::{fold, quoted};
 use crate::syntax::parse::parse_expr;
+use crate::syntax::references::ForeignKey;
 use crate::syntax::statement::{AlterAction, Check, CreateTable, Made, NewColumn, Numbering, NumberingForm, Rules};
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 
 impl Rules {
+    /// Adds a foreign key of a table. Without a name it is named as PostgreSQL does: after its
+    /// columns.
+    pub(crate) fn add_reference(&mut self, table: &str, mut reference: ForeignKey) {
+        if reference.name.is_empty() {
+            let table = table.rsplit_once('.').map_or(table, |(_, own)| own);
+            let base = format!("{table}_{}_fkey", reference.columns.join("_"));
+            reference.name = self.free_name(base);
+        }
+        self.references.push(reference);
+    }
+
+    /// The first name of this form that no constraint has.
+    fn free_name(&self, base: String) -> String {
+        let mut tried = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
+        let is_free = |name: &String| !self.has_constraint(name);
+        tried.find(is_free).expect("the names to try are endless")
+    }
+
+    /// Whether a CHECK or a foreign key has this name.
+    fn has_constraint(&self, name: &str) -> bool {
+        self.checks.iter().any(|check| check.name == name)
+            || self.references.iter().any(|reference| reference.name == name)
+    }
+
     /// Adds a CHECK of a table with these columns. Without a name it is named as PostgreSQL does:
     /// after the one column that it names, if it names one.
     pub(crate) fn add_check(&mut self, table: &str, columns: &[&str], name: Option<String>, expr: Expr) {
@@ -28,9 +54,7 @@ impl Rules {
                 [column] => format!("{table}_{column}_check"),
                 _ => format!("{table}_check"),
             };
-            let mut tried = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
-            let is_free = |name: &String| self.checks.iter().all(|check| check.name != *name);
-            tried.find(is_free).expect("the names to try are endless")
+            self.free_name(base)
         });
         self.checks.push(Check { name, expr });
     }
@@ -127,6 +151,8 @@ pub enum ToCheck {
     NotNull(String),
     /// The CHECK.
     Check(Box<Check>),
+    /// The foreign key.
+    Reference(ForeignKey),
 }
 
 impl Altered {
@@ -154,6 +180,7 @@ impl Altered {
             }
             AlterAction::Restart { column, with } => self.restart(column, *with),
             AlterAction::AddCheck { name, expr } => self.add_check(name.clone(), expr.clone()),
+            AlterAction::AddReference(reference) => self.add_reference(reference.clone()),
             AlterAction::AddPrimaryKey { columns } => self.add_primary_key(columns),
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
             AlterAction::Rename { .. } | AlterAction::AddUnique(_) | AlterAction::Stop | AlterAction::Nothing => Ok(()),
@@ -189,6 +216,9 @@ impl Altered {
         for (name, expr) in &column.checks {
             self.add_check(name.clone(), expr.clone())?;
         }
+        for reference in &column.references {
+            self.add_reference(reference.clone())?;
+        }
         if !column.uniques.is_empty() {
             let hint = "Add the column, then ALTER TABLE .. ADD UNIQUE (column).";
             return Err(SqlError::unsupported("UNIQUE of a column that is added", hint));
@@ -221,6 +251,7 @@ impl Altered {
         table.defaults.remove(at);
         table.rules.made.remove(at);
         table.rules.checks.retain(|check| !names_column(&check.expr, name));
+        table.rules.references.retain(|reference| reference.columns.iter().all(|column| column != name));
         if table.primary_key.contains(&at) {
             table.primary_key.clear();
         }
@@ -250,6 +281,8 @@ impl Altered {
         for check in &mut table.rules.checks {
             change(&mut check.expr, &mut rename)?;
         }
+        let own = table.rules.references.iter_mut().flat_map(|reference| &mut reference.columns);
+        own.filter(|column| *column == from).for_each(|column| *column = to.to_owned());
         for made in &mut table.rules.made {
             if let Made::Computed(expr) = made {
                 change(expr, &mut rename)?;
@@ -332,7 +365,7 @@ impl Altered {
     fn add_check(&mut self, name: Option<String>, expr: Expr) -> Result<()> {
         let table = &mut self.table;
         if let Some(name) = &name
-            && table.rules.checks.iter().any(|check| check.name == *name)
+            && table.rules.has_constraint(name)
         {
             let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
             return Err(SqlError::new(ErrorKind::Duplicate, message));
@@ -340,6 +373,20 @@ impl Altered {
         let names: Vec<&str> = table.columns.iter().map(|field| field.name().as_str()).collect();
         table.rules.add_check(&table.name, &names, name, expr);
         self.to_check.extend(table.rules.checks.last().cloned().map(Box::new).map(ToCheck::Check));
+        Ok(())
+    }
+
+    fn add_reference(&mut self, reference: ForeignKey) -> Result<()> {
+        for column in &reference.columns {
+            self.place(column)?;
+        }
+        let table = &mut self.table;
+        if table.rules.has_constraint(&reference.name) {
+            let message = format!("constraint \"{}\" for relation \"{}\" already exists", reference.name, table.name);
+            return Err(SqlError::new(ErrorKind::Duplicate, message));
+        }
+        table.rules.add_reference(&table.name, reference);
+        self.to_check.extend(table.rules.references.last().cloned().map(ToCheck::Reference));
         Ok(())
     }
 
@@ -369,10 +416,15 @@ impl Altered {
             self.rows = RowsBecome::New;
             return Ok(());
         }
-        let before = table.rules.checks.len();
+        let is_there = table.rules.has_constraint(name);
         table.rules.checks.retain(|check| check.name != name);
-        self.to_check.retain(|checked| !matches!(checked, ToCheck::Check(check) if check.name == name));
-        if table.rules.checks.len() == before && !if_exists {
+        table.rules.references.retain(|reference| reference.name != name);
+        self.to_check.retain(|checked| match checked {
+            ToCheck::Check(check) => check.name != name,
+            ToCheck::Reference(reference) => reference.name != name,
+            ToCheck::NotNull(_) => true,
+        });
+        if !is_there && !if_exists {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
             return Err(SqlError::new(ErrorKind::UnknownName, message));
         }
@@ -411,6 +463,8 @@ impl CreateTable {
         parts.extend(
             self.rules.checks.iter().map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expr)),
         );
+        let references = self.rules.references.iter();
+        parts.extend(references.map(|key| format!("CONSTRAINT {} {}", quoted(&key.name), key.text())));
         if let Some(watermark) = &self.watermark {
             let column = quoted(&watermark.column);
             parts.push(format!("WATERMARK FOR {column} AS {column} - {}", watermark.delay));
@@ -454,18 +508,6 @@ fn serial_name(data_type: &DataType) -> &'static str {
         DataType::Int16 => "smallserial",
         DataType::Int64 => "bigserial",
         _ => "serial",
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A catalog name as it is written: `schema.name` is two.
-pub fn quoted_path(name: &str) -> String {
-    match name.split_once('.') {
-        Some((schema, own)) => format!("{}.{}", quoted(schema), quoted(own)),
-        None => quoted(name),
     }
 }
 

@@ -62,6 +62,7 @@ fn run(catalog: &mut TestCatalog, sql: &str, shall_fail: bool) -> Result<(), Sql
                     fields.fields().iter().take(planned.visible).enumerate().map(column).collect();
                 if !shall_fail {
                     catalog.apply(Statement::CreateTable(CreateTable {
+                        like: None,
                         uniques: vec![],
                         name: create.name.clone(),
                         if_not_exists: false,
@@ -92,7 +93,7 @@ fn what_shall_succeed_can_be_planned() {
         // The relations of `system.slt`, and schemas and altered tables, are the engine's, which
         // this test has not.
         .filter(|path| path.extension().is_some_and(|e| e == "slt"))
-        .filter(|path| !path.ends_with("system.slt") && !path.ends_with("definitions.slt"))
+        .filter(|path| ["system.slt", "definitions.slt", "references.slt"].iter().all(|left| !path.ends_with(left)))
         .collect();
     files.sort();
     assert!(!files.is_empty());

@@ -68,6 +68,10 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         if let Some(index) = snapshot.indexes.iter().find(|index| index.constraint == Some(oid)) {
             return Some(text(&snapshot.constraint_definition(index)));
         }
+        let mut references = snapshot.relations.iter().flat_map(|relation| &relation.references);
+        if let Some(reference) = references.find(|reference| reference.oid == oid) {
+            return Some(text(&reference.definition));
+        }
         let checks = snapshot.relations.iter().flat_map(|relation| {
             relation.checks.iter().enumerate().map(move |(n, check)| (check_oid(relation, n), &check.1))
         });

@@ -5,8 +5,9 @@ use arrow::datatypes::{DataType, Field};
 
 use super::lists::{DATABASE, format_type, type_lines};
 use super::schema::{Row, SystemCell};
-use super::snapshot::{DescribedIndex, DescribedRelation, Snapshot, type_of};
+use super::snapshot::{DescribedIndex, DescribedReference, DescribedRelation, Snapshot, type_of};
 use anabranch_sql::pg_types::oid;
+use anabranch_sql::references::OnDelete;
 
 type Rows = fn(&Snapshot) -> Vec<Row>;
 
@@ -15,6 +16,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("information_schema.constraint_column_usage", constraint_columns),
     ("information_schema.key_column_usage", key_columns),
     ("information_schema.schemata", schemata),
+    ("information_schema.referential_constraints", referential_constraints),
     ("information_schema.table_constraints", table_constraints),
     ("information_schema.tables", tables),
     ("information_schema.views", views),
@@ -137,11 +139,24 @@ fn digits(of: u32, modifier: i32) -> (Option<i32>, Option<i32>, Option<i32>) {
 }
 
 fn constraint(snapshot: &Snapshot, index: &DescribedIndex) -> Row {
-    let mut row = named(&snapshot.relations[index.relation]);
+    constraint_of(&snapshot.relations[index.relation], &index.name, named)
+}
+
+/// A constraint of a relation, beside what `named` tells of the relation.
+fn constraint_of(relation: &DescribedRelation, name: &str, named: impl Fn(&DescribedRelation) -> Row) -> Row {
+    let mut row = named(relation);
     row.push(("constraint_catalog", DATABASE.into()));
-    row.push(("constraint_schema", snapshot.relations[index.relation].space.1.as_str().into()));
-    row.push(("constraint_name", index.name.as_str().into()));
+    row.push(("constraint_schema", relation.space.1.as_str().into()));
+    row.push(("constraint_name", name.into()));
     row
+}
+
+/// All foreign keys, each with the relation that declares it.
+fn references(snapshot: &Snapshot) -> impl Iterator<Item = (&DescribedRelation, &DescribedReference)> {
+    snapshot
+        .relations
+        .iter()
+        .flat_map(|relation| relation.references.iter().map(move |reference| (relation, reference)))
 }
 
 fn keys(snapshot: &Snapshot) -> impl Iterator<Item = &DescribedIndex> {
@@ -157,7 +172,36 @@ fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
         row.push(("enforced", true.into()));
         row
     };
-    keys(snapshot).map(row).collect()
+    let foreign = |(relation, reference): (&DescribedRelation, &DescribedReference)| {
+        let mut row = constraint_of(relation, &reference.name, named);
+        row.push(("constraint_type", "FOREIGN KEY".into()));
+        row.push(("is_deferrable", false.into()));
+        row.push(("initially_deferred", false.into()));
+        row.push(("enforced", true.into()));
+        row
+    };
+    keys(snapshot).map(row).chain(references(snapshot).map(foreign)).collect()
+}
+
+fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |(relation, reference): (&DescribedRelation, &DescribedReference)| {
+        let parent = &snapshot.relations[reference.parent];
+        let key = snapshot.key_of(reference);
+        let mut row = constraint_of(relation, &reference.name, |_| vec![]);
+        row.push(("unique_constraint_catalog", DATABASE.into()));
+        row.push(("unique_constraint_schema", parent.space.1.as_str().into()));
+        row.push(("unique_constraint_name", key.map_or("", |index| index.name.as_str()).into()));
+        row.push(("match_option", "NONE".into()));
+        row.push(("update_rule", "NO ACTION".into()));
+        let rule = match reference.on_delete {
+            OnDelete::Refuse => "NO ACTION",
+            OnDelete::Cascade => "CASCADE",
+            OnDelete::SetNull => "SET NULL",
+        };
+        row.push(("delete_rule", rule.into()));
+        row
+    };
+    references(snapshot).map(row).collect()
 }
 
 fn key_columns(snapshot: &Snapshot) -> Vec<Row> {
@@ -171,9 +215,39 @@ fn key_columns(snapshot: &Snapshot) -> Vec<Row> {
         };
         fields.map(row).collect()
     };
-    keys(snapshot).flat_map(of).collect()
+    let foreign = |(relation, reference): (&DescribedRelation, &DescribedReference)| -> Vec<Row> {
+        let key = snapshot.key_of(reference);
+        let row = |(n, at): (usize, &usize)| {
+            let mut row = constraint_of(relation, &reference.name, named);
+            row.push(("column_name", relation.schema.field(*at).name().as_str().into()));
+            row.push(("ordinal_position", (n as i32 + 1).into()));
+            let place = key.and_then(|index| index.key.iter().position(|key| *key == reference.to[n]));
+            row.push(("position_in_unique_constraint", place.map_or(0, |place| place as i32 + 1).into()));
+            row
+        };
+        reference.key.iter().enumerate().map(row).collect()
+    };
+    keys(snapshot).flat_map(of).chain(references(snapshot).flat_map(foreign)).collect()
 }
 
+/// The columns that constraints use: of a foreign key, those that it refers to.
 fn constraint_columns(snapshot: &Snapshot) -> Vec<Row> {
-    key_columns(snapshot)
+    let of = |index: &DescribedIndex| -> Vec<Row> {
+        let row = |field: &Field| {
+            let mut row = constraint(snapshot, index);
+            row.push(("column_name", field.name().as_str().into()));
+            row
+        };
+        snapshot.columns_of(index).map(row).collect()
+    };
+    let foreign = |(_, reference): (&DescribedRelation, &DescribedReference)| -> Vec<Row> {
+        let parent = &snapshot.relations[reference.parent];
+        let row = |at: &usize| {
+            let mut row = constraint_of(parent, &reference.name, named);
+            row.push(("column_name", parent.schema.field(*at).name().as_str().into()));
+            row
+        };
+        reference.to.iter().map(row).collect()
+    };
+    keys(snapshot).flat_map(of).chain(references(snapshot).flat_map(foreign)).collect()
 }

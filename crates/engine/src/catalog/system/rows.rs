@@ -3,9 +3,10 @@
 use super::lists::{DATABASE, SETTINGS, type_lines};
 use super::schema::{Row, SystemCell};
 use super::snapshot::{
-    COLUMNS_MAX, DescribedIndex, DescribedRelation, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot,
-    default_oid, type_of,
+    COLUMNS_MAX, DescribedIndex, DescribedReference, DescribedRelation, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC,
+    Snapshot, default_oid, type_of,
 };
+use anabranch_sql::references::OnDelete;
 use arrow::datatypes::Field;
 
 /// The operator class of all keys: they are ordered.
@@ -199,7 +200,8 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
     };
     let keys = snapshot.indexes.iter().filter_map(row);
     let checks = snapshot.relations.iter().flat_map(checks);
-    keys.chain(checks).collect()
+    let references = snapshot.relations.iter().flat_map(|relation| references(snapshot, relation));
+    keys.chain(checks).chain(references).collect()
 }
 
 /// The number of a CHECK.
@@ -224,6 +226,40 @@ fn checks(relation: &DescribedRelation) -> Vec<Row> {
         ]
     };
     relation.checks.iter().enumerate().map(row).collect()
+}
+
+fn references(snapshot: &Snapshot, relation: &DescribedRelation) -> Vec<Row> {
+    let numbers = |places: &[usize]| SystemCell::Numbers(places.iter().map(|column| *column as i64 + 1).collect());
+    let row = |reference: &DescribedReference| -> Row {
+        let parent = &snapshot.relations[reference.parent];
+        vec![
+            ("oid", reference.oid.into()),
+            ("conname", reference.name.as_str().into()),
+            ("connamespace", relation.space.0.into()),
+            ("contype", "f".into()),
+            ("convalidated", true.into()),
+            ("conrelid", relation.oid.into()),
+            ("confrelid", parent.oid.into()),
+            ("conindid", snapshot.key_of(reference).map_or(0, |index| index.oid).into()),
+            ("confupdtype", "a".into()),
+            ("confdeltype", action(reference.on_delete).into()),
+            ("confmatchtype", "s".into()),
+            ("conislocal", true.into()),
+            ("connoinherit", true.into()),
+            ("conkey", numbers(&reference.key)),
+            ("confkey", numbers(&reference.to)),
+        ]
+    };
+    relation.references.iter().map(row).collect()
+}
+
+/// `confdeltype`.
+fn action(on_delete: OnDelete) -> &'static str {
+    match on_delete {
+        OnDelete::Refuse => "a",
+        OnDelete::Cascade => "c",
+        OnDelete::SetNull => "n",
+    }
 }
 
 fn types() -> Vec<Row> {

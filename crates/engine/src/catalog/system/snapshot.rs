@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::TimePrecision;
 use anabranch_sql::pg_types::PgType;
+use anabranch_sql::references::{ForeignKey, OnDelete};
 use anabranch_sql::statement::{Made, Numbering, NumberingForm, ObjectKind};
 use arrow::datatypes::{Field, SchemaRef};
 
@@ -59,6 +60,23 @@ pub(super) struct DescribedRelation {
     pub made: Vec<Made>,
     /// CHECKs: names, conditions, and the columns that these name.
     pub checks: Vec<(String, String, Vec<usize>)>,
+    pub references: Vec<DescribedReference>,
+}
+
+/// A foreign key.
+#[derive(Debug)]
+pub(super) struct DescribedReference {
+    pub oid: u32,
+    pub name: String,
+    /// Places of the columns that refer.
+    pub key: Vec<usize>,
+    /// The relation referred to: its place in the snapshot.
+    pub parent: usize,
+    /// Places of its columns.
+    pub to: Vec<usize>,
+    pub on_delete: OnDelete,
+    /// As PostgreSQL shows it.
+    pub definition: String,
 }
 
 impl DescribedRelation {
@@ -128,7 +146,12 @@ impl Snapshot {
     ) -> Snapshot {
         let schemas: Vec<(u32, String)> =
             schemas.iter().map(|(name, schema)| (number(schema.id), name.clone())).collect();
-        let relations: Vec<DescribedRelation> = objects.map(|object| described(object, &schemas)).collect();
+        let objects: Vec<&Object> = objects.collect();
+        let mut relations: Vec<DescribedRelation> = objects.iter().map(|object| described(object, &schemas)).collect();
+        for (place, object) in objects.iter().enumerate() {
+            let references = described_references(object, place, &relations);
+            relations[place].references = references;
+        }
         let place = |name: &str| relations.iter().position(|relation| relation.full_name() == name);
         let keys = relations.iter().enumerate().filter(|(_, relation)| !relation.primary_key.is_empty());
         let key = |(place, relation): (usize, &DescribedRelation)| DescribedIndex {
@@ -163,6 +186,16 @@ impl Snapshot {
         let relation = self.relations.iter().find(|relation| relation.full_name() == name);
         let index = || self.indexes.iter().find(|index| index.name == name).map(|index| index.oid);
         relation.map(|relation| relation.oid).or_else(index)
+    }
+
+    /// The key that a foreign key refers to.
+    pub(super) fn key_of(&self, reference: &DescribedReference) -> Option<&DescribedIndex> {
+        let is_of = |index: &&DescribedIndex| {
+            let is_whole = index.key.len() == reference.to.len();
+            let is_unique = index.relation == reference.parent && index.is_unique;
+            is_unique && is_whole && index.key.iter().all(|at| reference.to.contains(at))
+        };
+        self.indexes.iter().find(is_of)
     }
 
     /// The name of a relation or an index.
@@ -223,12 +256,56 @@ fn described(object: &Object, schemas: &[(u32, String)]) -> DescribedRelation {
         space,
         made: object.rules.declared.made.clone(),
         checks: checks.collect(),
+        references: vec![],
         kind,
         schema: object.schema.clone(),
         primary_key: object.primary_key.clone(),
         defaults,
         query: object.query_text.clone(),
     }
+}
+
+/// The foreign keys of the relation at this place. (One whose table is hidden from the client is
+/// not shown.)
+fn described_references(object: &Object, place: usize, relations: &[DescribedRelation]) -> Vec<DescribedReference> {
+    let own = &relations[place];
+    let places = |relation: &DescribedRelation, names: &[String]| {
+        names.iter().map(|name| relation.schema.index_of(name).ok()).collect::<Option<Vec<usize>>>()
+    };
+    let of = |(n, declared): (usize, &ForeignKey)| -> Option<DescribedReference> {
+        let parent = relations.iter().position(|relation| relation.full_name() == declared.table)?;
+        let to = match declared.to.as_slice() {
+            [] => relations[parent].primary_key.clone(),
+            names => places(&relations[parent], names)?,
+        };
+        let list = |relation: &DescribedRelation, places: &[usize]| {
+            places.iter().map(|at| quoted(relation.schema.field(*at).name())).collect::<Vec<_>>().join(", ")
+        };
+        let key = places(own, &declared.columns)?;
+        let named = &relations[parent];
+        let space = if named.space.0 == PUBLIC { String::new() } else { format!("{}.", quoted(&named.space.1)) };
+        let action = match declared.on_delete {
+            OnDelete::Refuse => "",
+            OnDelete::Cascade => " ON DELETE CASCADE",
+            OnDelete::SetNull => " ON DELETE SET NULL",
+        };
+        let definition = format!(
+            "FOREIGN KEY ({}) REFERENCES {space}{}({}){action}",
+            list(own, &key),
+            quoted(&named.name),
+            list(named, &to)
+        );
+        Some(DescribedReference {
+            oid: default_oid(own, COLUMNS_MAX as usize / 4 * 3 + n),
+            name: declared.name.clone(),
+            key,
+            parent,
+            to,
+            on_delete: declared.on_delete,
+            definition,
+        })
+    };
+    object.rules.declared.references.iter().enumerate().filter_map(of).collect()
 }
 
 /// The number of a column's default.

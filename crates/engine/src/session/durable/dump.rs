@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anabranch_batch::{Batch, types};
-use anabranch_sql::statement::{CreateSource, Made, Statement};
+use anabranch_sql::statement::{CreateSource, CreateTable, Made, Rules, Statement};
 use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, output};
 use anabranch_store::{Contents, Disk, LocalDisk};
@@ -91,6 +91,8 @@ struct Input {
     given: Vec<usize>,
     /// Names of columns that number rows.
     numbered: Vec<String>,
+    /// Statements that add its foreign keys.
+    references: Vec<String>,
 }
 
 impl Script<'_> {
@@ -124,6 +126,8 @@ impl Script<'_> {
         for text in &others {
             self.statement(text)?;
         }
+        // (Rows may come before those that they refer to.)
+        inputs.iter().flat_map(|input| &input.references).try_for_each(|text| self.statement(text))?;
         inputs.iter().filter(|input| input.has_rows && !input.keeps_rows).try_for_each(|input| self.rows(input))?;
         self.out.flush().map_err(|error| cannot_write(&error))
     }
@@ -142,7 +146,11 @@ impl Script<'_> {
                     id,
                     name: create.name.clone(),
                     schema: schema.as_ref().clone(),
-                    text: text.to_string(),
+                    text: match create.rules.references.is_empty() {
+                        true => text.to_string(),
+                        false => without_references(create),
+                    },
+                    references: create.rules.references.iter().map(|key| key.statement(&create.name)).collect(),
                     times,
                     has_rows: true,
                     keeps_rows: keeps(&create.options),
@@ -171,7 +179,7 @@ impl Script<'_> {
         };
         let given = (0..schema.fields().len()).collect();
         let name = create.name.clone();
-        Ok(Input { id, name, schema, text, times, has_rows, keeps_rows, given, numbered: vec![] })
+        Ok(Input { id, name, schema, text, times, has_rows, keeps_rows, given, numbered: vec![], references: vec![] })
     }
 
     /// Statements that let counters go on.
@@ -212,6 +220,12 @@ impl Script<'_> {
     fn line(&mut self, text: &str) -> Result<(), Error> {
         writeln!(self.out, "{text}").map_err(|error| cannot_write(&error))
     }
+}
+
+/// The statement that makes a table, but for its foreign keys.
+fn without_references(create: &CreateTable) -> String {
+    let rules = Rules { references: vec![], ..create.rules.clone() };
+    CreateTable { rules, ..create.clone() }.definition()
 }
 
 /// The INSERT that is being written.

@@ -110,7 +110,9 @@ impl Session {
         let fact = |name: &str| contents.fact(recorded.id.0, name);
         let name = match &recorded.statement {
             Statement::CreateTable(create) => {
-                self.create_table(create, &recorded.text)?;
+                // (What its foreign keys refer to may come later.)
+                self.existing("CREATE TABLE", &create.name, false)?;
+                self.create_table_named(create, &recorded.text)?;
                 &create.name
             }
             Statement::CreateSource(create) => {

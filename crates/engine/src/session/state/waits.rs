@@ -43,9 +43,11 @@ impl Manner {
             | Statement::Show(_)
             | Statement::Describe { .. } => Manner::Reads,
             Statement::Insert(_) => Manner::Adds,
-            Statement::Update(_) | Statement::Delete(_) | Statement::CreateTableAs(_) | Statement::Execute(_) => {
-                Manner::Writes
-            }
+            Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Truncate(_)
+            | Statement::CreateTableAs(_)
+            | Statement::Execute(_) => Manner::Writes,
             Statement::Flush => Manner::Reads,
             Statement::Subscribe(_)
             | Statement::Fetch(_)

@@ -7,6 +7,7 @@ use super::Input;
 use super::columns::{Columns, typed_field, unsupported_constraint};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
+use crate::syntax::references::foreign_key;
 use crate::syntax::statement::{Alter, AlterAction, NewColumn, ObjectKind, Statement, UniqueClause};
 
 impl Input<'_> {
@@ -144,7 +145,7 @@ fn constraint_action(constraint: ast::TableConstraint) -> Result<AlterAction> {
             let (name, columns) = (unique.name.as_ref().map(fold), key_columns(&unique.columns)?);
             Ok(AlterAction::AddUnique(UniqueClause { name, columns }))
         }
-        ast::TableConstraint::ForeignKey(_) => Err(unsupported_constraint("FOREIGN KEY")),
+        ast::TableConstraint::ForeignKey(constraint) => Ok(AlterAction::AddReference(foreign_key(constraint, None)?)),
         _ => Err(unsupported_constraint("this constraint")),
     }
 }
@@ -169,5 +170,6 @@ fn new_column(definition: ast::ColumnDef) -> Result<NewColumn> {
         checks: columns.checks,
         is_key,
         uniques: columns.uniques,
+        references: columns.references,
     })
 }

@@ -7,7 +7,7 @@ use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::called;
-use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Update};
+use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Truncate, Update};
 use crate::syntax::template::template;
 
 impl Input<'_> {
@@ -32,25 +32,24 @@ impl Input<'_> {
         }
     }
 
-    /// `TRUNCATE [TABLE] name` is `DELETE FROM name`.
+    /// `TRUNCATE [TABLE] [ONLY] name, .. [RESTART IDENTITY] [CASCADE]`.
     pub(super) fn truncate(&mut self) -> Result<Statement> {
         self.expect("TRUNCATE")?;
         self.eat("TABLE");
-        let table = self.name()?;
-        if self.parser.peek_token_ref().token == Token::Comma {
-            return Err(SqlError::unsupported("TRUNCATE of several tables", "Write one TRUNCATE for each table."));
+        self.eat("ONLY");
+        let mut tables = vec![self.name()?];
+        while self.eat_token(&Token::Comma) {
+            self.eat("ONLY");
+            let table = self.name()?;
+            if !tables.contains(&table) {
+                tables.push(table);
+            }
         }
-        for words in ["RESTART IDENTITY", "CONTINUE IDENTITY", "RESTRICT"] {
-            self.eat(words);
-        }
-        Ok(Statement::Delete(Delete {
-            table,
-            alias: None,
-            selection: None,
-            returning: None,
-            truncate: true,
-            with: None,
-        }))
+        let restarts = self.eat("RESTART IDENTITY");
+        self.eat("CONTINUE IDENTITY");
+        let cascade = self.eat("CASCADE");
+        self.eat("RESTRICT");
+        Ok(Statement::Truncate(Truncate { tables, restarts, cascade }))
     }
 }
 
@@ -135,14 +134,7 @@ fn delete_of(delete: ast::Delete, with: Option<ast::With>) -> Result<Statement> 
                 None => delete.selection,
             };
             let (table, alias) = relation_name(&table.relation)?;
-            Ok(Statement::Delete(Delete {
-                table,
-                alias,
-                selection,
-                returning: delete.returning,
-                truncate: false,
-                with,
-            }))
+            Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning, with }))
         }
         _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
     }

@@ -7,7 +7,8 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::types::{arrow_type, text_limit, time_precision};
 use crate::syntax::names::fold;
-use crate::syntax::statement::{Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
+use crate::syntax::references::{ForeignKey, foreign_key};
+use crate::syntax::statement::{LikeClause, Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
 
 /// Puts the options of `IDENTITY (..)` in the order in which `sqlparser` wants them: PostgreSQL
 /// takes any.
@@ -64,6 +65,7 @@ const NO: u8 = 9;
 /// Columns as they are collected.
 #[derive(Default)]
 pub(super) struct Columns {
+    pub(super) like: Option<LikeClause>,
     pub(super) fields: Vec<Field>,
     pub(super) defaults: Vec<Option<ast::Expr>>,
     /// Where the values of each come from.
@@ -72,6 +74,8 @@ pub(super) struct Columns {
     pub(super) checks: Vec<(Option<String>, ast::Expr)>,
     /// `UNIQUE`, at a column or at the end.
     pub(super) uniques: Vec<UniqueClause>,
+    /// Foreign keys; names are empty where none was given.
+    pub(super) references: Vec<ForeignKey>,
     /// Names of the key's columns, from `PRIMARY KEY` at a column or at the end.
     pub(super) key_names: Vec<String>,
     pub(super) primary_key: Vec<usize>,
@@ -112,7 +116,10 @@ impl Columns {
                     let given = option.name.as_ref().or(unique.name.as_ref()).map(fold);
                     self.uniques.push(UniqueClause { name: given, columns: vec![name.clone()] });
                 }
-                ast::ColumnOption::ForeignKey(_) => return Err(unsupported_constraint("REFERENCES")),
+                ast::ColumnOption::ForeignKey(mut constraint) => {
+                    constraint.name = option.name.or(constraint.name);
+                    self.references.push(foreign_key(constraint, Some(&name))?);
+                }
                 ast::ColumnOption::Check(check) => {
                     let given = option.name.as_ref().or(check.name.as_ref()).map(fold);
                     self.checks.push((given, *check.expr));
@@ -144,15 +151,21 @@ impl Columns {
 
     /// Whether there is more than names, types, NOT NULL and a key.
     pub(super) fn has_rules(&self) -> bool {
-        !self.checks.is_empty() || self.made.iter().any(|made| !matches!(made, Made::Given))
+        self.like.is_some()
+            || !self.checks.is_empty()
+            || !self.references.is_empty()
+            || self.made.iter().any(|made| !matches!(made, Made::Given))
     }
 
     /// The rules of a table of that name.
     pub(super) fn rules(&self, table: &str) -> Rules {
-        let mut rules = Rules { checks: vec![], made: self.made.clone() };
+        let mut rules = Rules { checks: vec![], made: self.made.clone(), references: vec![] };
         let names: Vec<&str> = self.fields.iter().map(|field| field.name().as_str()).collect();
         for (name, expr) in &self.checks {
             rules.add_check(table, &names, name.clone(), expr.clone());
+        }
+        for reference in &self.references {
+            rules.add_reference(table, reference.clone());
         }
         rules
     }
@@ -169,6 +182,14 @@ impl Columns {
         }
         for unique in &self.uniques {
             check_unique(unique, &|name| self.fields.iter().any(|field| field.name() == name))?;
+        }
+        // (Columns of the other table are not known here.)
+        let own = self.references.iter().filter(|_| self.like.is_none());
+        for name in own.flat_map(|reference| &reference.columns) {
+            if self.fields.iter().all(|field| field.name() != name) {
+                let message = format!("column \"{name}\" referenced in foreign key constraint does not exist");
+                return Err(SqlError::new(ErrorKind::UnknownName, message));
+            }
         }
         for name in &self.key_names {
             let Some(at) = self.fields.iter().position(|field| field.name() == name) else {
@@ -279,9 +300,5 @@ fn whole(expr: &ast::Expr) -> Result<i64> {
 }
 
 pub(super) fn unsupported_constraint(construct: &str) -> SqlError {
-    let hint = match construct {
-        "REFERENCES" | "FOREIGN KEY" => "Watch for violations with a view: an anti join (NOT EXISTS).",
-        _ => "Leave it out.",
-    };
-    SqlError::unsupported(construct, hint)
+    SqlError::unsupported(construct, "Leave it out.")
 }

@@ -4,13 +4,14 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
-use super::columns::{Columns, unsupported_constraint};
+use super::columns::Columns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::fold;
+use crate::syntax::references::foreign_key;
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, Statement,
-    UniqueClause, Watermark,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, LikeClause,
+    Statement, UniqueClause, Watermark,
 };
 
 impl Input<'_> {
@@ -104,6 +105,7 @@ impl Input<'_> {
         let options = self.with_options()?;
         let rules = columns.rules(&name);
         Ok(Statement::CreateTable(CreateTable {
+            like: columns.like,
             uniques: columns.uniques,
             name,
             if_not_exists,
@@ -142,7 +144,7 @@ impl Input<'_> {
         }
         if columns.has_rules() {
             let hint = "Declare names and types; check and compute in a view over the source.";
-            return Err(SqlError::unsupported("CHECK, GENERATED and serial in a source", hint));
+            return Err(SqlError::unsupported("LIKE, CHECK, REFERENCES, GENERATED and serial in a source", hint));
         }
         let options = self.with_options()?;
         if options.is_empty() {
@@ -253,6 +255,13 @@ impl Input<'_> {
     fn columns(&mut self) -> Result<Columns> {
         let mut columns = Columns::default();
         self.expect_token(&Token::LParen)?;
+        if self.word(0).as_deref() == Some("LIKE") {
+            columns.like = Some(self.like()?);
+            if !self.eat_token(&Token::Comma) {
+                self.expect_token(&Token::RParen)?;
+                return columns.finish();
+            }
+        }
         loop {
             if self.table_constraint_ahead() {
                 self.table_constraint(&mut columns)?;
@@ -265,6 +274,43 @@ impl Input<'_> {
         }
         self.expect_token(&Token::RParen)?;
         columns.finish()
+    }
+
+    /// `LIKE table [{INCLUDING | EXCLUDING} option ..]`.
+    fn like(&mut self) -> Result<LikeClause> {
+        self.expect("LIKE")?;
+        let mut like = LikeClause { table: self.name()?, ..LikeClause::default() };
+        loop {
+            let includes = match self.word(0).as_deref() {
+                Some("INCLUDING") => true,
+                Some("EXCLUDING") => false,
+                _ => return Ok(like),
+            };
+            self.identifier()?;
+            let offset = self.next_offset();
+            match self.identifier()?.as_str() {
+                "all" => {
+                    let table = std::mem::take(&mut like.table);
+                    let (defaults, generated, identity, checks, keys) =
+                        (includes, includes, includes, includes, includes);
+                    like = LikeClause { table, defaults, generated, identity, checks, keys };
+                }
+                "defaults" => like.defaults = includes,
+                "generated" => like.generated = includes,
+                "identity" => like.identity = includes,
+                "constraints" => like.checks = includes,
+                "indexes" => like.keys = includes,
+                // (There are none that could be copied.)
+                "comments" | "compression" | "statistics" | "storage" => {}
+                other => {
+                    let mut error = SqlError::new(ErrorKind::Syntax, format!("LIKE has no option {other}"));
+                    error.position = Some(offset);
+                    return Err(
+                        error.with_hint("Write INCLUDING ALL, DEFAULTS, GENERATED, IDENTITY, CONSTRAINTS or INDEXES.")
+                    );
+                }
+            }
+        }
     }
 
     fn table_constraint_ahead(&self) -> bool {
@@ -303,13 +349,19 @@ impl Input<'_> {
             columns.uniques.push(UniqueClause { name, columns: self.name_list()? });
             return Ok(());
         }
-        let construct = match self.word(0).as_deref() {
-            Some("FOREIGN") => "FOREIGN KEY",
-            _ => return Err(self.unexpected("PRIMARY KEY")),
+        if self.word(0).as_deref() != Some("FOREIGN") {
+            return Err(self.unexpected("PRIMARY KEY"));
+        }
+        let Some(ast::TableConstraint::ForeignKey(constraint)) = self.parser.parse_optional_table_constraint()? else {
+            return Err(self.unexpected("FOREIGN KEY"));
         };
-        let mut error = unsupported_constraint(construct);
-        error.position = Some(offset);
-        Err(error)
+        let mut reference = foreign_key(constraint, None).map_err(|mut error| {
+            error.position = Some(offset);
+            error
+        })?;
+        reference.name = name.unwrap_or_default();
+        columns.references.push(reference);
+        Ok(())
     }
 
     /// `(condition)` of a CHECK.

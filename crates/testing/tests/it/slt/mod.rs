@@ -117,6 +117,7 @@ files!(
     random,
     recursive,
     recursive_outer,
+    references,
     regex,
     setops,
     settings,
