@@ -92,10 +92,10 @@ impl Shards {
             return Branches { rows, width, fan_outs, plan, broadcasts: broadcast.is_some() };
         }
         let broadcasts = broadcast.is_some();
-        let mut rows = self.rekey([]).query(|rows| routed(rows, &names, route, broadcast));
-        if plan == SplitPlan::Para {
-            rows = rows.spread(ActionKind::Spray);
-        }
+        let rows = self.rekey([]);
+        // (The router opens no batch: routes are computed by the splitters.)
+        let rows = if plan == SplitPlan::Para { rows.spread(ActionKind::Spray) } else { rows };
+        let mut rows = rows.query(|rows| routed(rows, &names, route, broadcast));
         let mut nodes = 1;
         for &fan_out in &fan_outs {
             rows = rows.spread(ActionKind::Split { nodes, fan_out, width });

@@ -1,11 +1,11 @@
-//! Even shares, bounded queues, and branches that fail: statements A4, S13 and S17.
+//! Even shares, bounded queues, and branches that fail: statements A4, S9, S13 and S17.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_engine::frame::{Arrived, Given, Instance, UserOperator, col};
+use anabranch_engine::frame::{Arrived, Given, Instance, UserOperator, col, lit};
 use anabranch_shards::{Layout, Move, SplitPlan};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
@@ -40,6 +40,36 @@ fn distinct_rows_are_spread_within_five_percent() {
             let rows = changes.len() as f64;
             assert!((rows / even - 1.0).abs() < 0.05, "{rows} rows in shard {shard} of {layout:?}, {even} expected");
         }
+    }
+}
+
+/// Statement S9, simulated: where routes are expensive, splitters share the work of a parallel
+/// split. Its rate is that of the busiest, by the processor time of each alone.
+#[test]
+fn splitters_share_the_work_of_expensive_routes() {
+    // A balanced sum of 256 terms, so that a row's route costs far more than its way.
+    let mut terms: Vec<_> = (1..=256i64).map(|n| (col("x") + lit(n)) % lit(n + 7)).collect();
+    while terms.len() > 1 {
+        terms = terms.chunks(2).map(|pair| pair[0].clone() + pair[1].clone()).collect();
+    }
+    let route = terms.remove(0) % lit(64i64);
+    let busiest = |splitters: usize| -> u64 {
+        let branches = source("l", Layout::flat(splitters)).split(64, route.clone(), None, SplitPlan::Para);
+        let mut run = branches.merge().run().unwrap();
+        for start in (0..100_000).step_by(250) {
+            run.push("l", 0, numbered(start..start + 250)).unwrap();
+        }
+        run.finish().unwrap();
+        let profile = run.profile();
+        let spent = |shard| profile.iter().filter(|step| step.shard == shard).map(|step| step.counts.cpu_nanos).sum();
+        (0..splitters).map(spent).max().unwrap_or(0)
+    };
+    let alone = busiest(1);
+    for splitters in [2, 4, 8] {
+        let faster = alone as f64 / busiest(splitters) as f64;
+        // (400 batches go to splitters at random: the busiest has some more than its share.)
+        let wanted = [1.7, 2.9, 5.0][splitters.ilog2() as usize - 1];
+        assert!(faster > wanted, "{splitters} splitters are {faster:.2} times as fast as one");
     }
 }
 
@@ -82,8 +112,7 @@ fn a_slow_branch_holds_up_the_source() {
             }
         })
     };
-    let branches =
-        source("l", Layout::flat(2)).split(2, col("k") % anabranch_engine::frame::lit(2i64), None, SplitPlan::Flat);
+    let branches = source("l", Layout::flat(2)).split(2, col("k") % lit(2i64), None, SplitPlan::Flat);
     let mut run = branches.operator(Each(wait)).merge().run().unwrap();
     let mut most = 0;
     for piece in 0..600i64 {
@@ -115,8 +144,7 @@ fn a_slow_branch_holds_up_the_source() {
 /// Statement S17: a branch that panics ends the run, with the number of its shard.
 #[test]
 fn a_branch_that_panics_ends_the_run() {
-    let branches =
-        source("l", Layout::flat(3)).split(3, col("k") % anabranch_engine::frame::lit(3i64), None, SplitPlan::Exp);
+    let branches = source("l", Layout::flat(3)).split(3, col("k") % lit(3i64), None, SplitPlan::Exp);
     let fall = Arc::new(|| panic!("a branch falls"));
     let mut run = branches.operator(Each(fall)).merge().run().unwrap();
     run.push("l", 0, numbered(1..2)).unwrap();

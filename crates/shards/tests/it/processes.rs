@@ -187,6 +187,40 @@ fn a_process_that_dies_is_an_error_that_names_it() {
     assert_eq!((error.kind, &*error.message), (ErrorKind::Unavailable, "process 1 has gone away"));
 }
 
+/// Statement A19: a run that lost a process has ended; started again, with its inputs from their
+/// beginning, it yields what a run yields that lost none.
+#[test]
+fn a_run_that_lost_a_process_is_started_again() {
+    let test = "a_run_that_lost_a_process_is_started_again";
+    let layout = Layout::grid(2, 2);
+    let program = tree(layout);
+    if let Some(processes) = member() {
+        return program.serve_in(processes).unwrap();
+    }
+    let mut rng = Rng::new(19);
+    let inputs = [("l", rows(&mut rng, 400))];
+    let expected = updates(&run(&mut rng, &tree(Layout::flat(1)), 1, &inputs).changes());
+    let (connections, mut children) = connected(test, 2);
+    let mut lost = program.run_in(connections).unwrap();
+    let (before, after) = inputs[0].1.split_at(200);
+    for row in before {
+        lost.push("l", rng.below(layout.shards()), row.clone()).unwrap();
+    }
+    lost.drain().unwrap();
+    children[0].kill().unwrap();
+    children[0].wait().unwrap();
+    let pushed = after.iter().try_for_each(|row| lost.push("l", rng.below(layout.shards()), row.clone()));
+    let error = pushed.and_then(|()| lost.finish().map(drop)).unwrap_err();
+    assert_eq!((error.kind, &*error.message), (ErrorKind::Unavailable, "process 1 has gone away"));
+    drop(lost);
+    let (connections, children) = connected(test, 2);
+    let mut again = program.run_in(connections).unwrap();
+    let found = outcome(&mut rng, &mut again, layout.shards(), &inputs);
+    drop(again);
+    all_ended(children);
+    assert_eq!(updates(&found.changes()), expected);
+}
+
 #[test]
 fn processes_of_different_programs_do_not_run_together() {
     let layout = Layout::grid(2, 1);
