@@ -303,9 +303,33 @@ def sqlalchemy_reflection(at):
     assert inspector.get_check_constraints("sa_items") == []
     assert "name" in inspector.get_view_definition("sa_names")
     assert inspector.has_table("sa_items") and not inspector.has_table("sa_nothing")
+    foreign_keys(engine, metadata, items)
     reflected = sa.Table("sa_items", sa.MetaData(), autoload_with=engine)
     assert list(reflected.primary_key.columns.keys()) == ["id"]
     engine.dispose()
+
+
+def foreign_keys(engine, metadata, items):
+    """A table that refers to another is made, found and obeyed."""
+    notes = sa.Table("sa_notes", metadata, sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+                     sa.Column("item", sa.ForeignKey("sa_items.id", ondelete="CASCADE"), nullable=False))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("DROP TABLE IF EXISTS sa_notes")
+        metadata.create_all(connection)
+    [key] = sa.inspect(engine).get_foreign_keys("sa_notes")
+    assert (key["name"], key["constrained_columns"], key["referred_table"], key["referred_columns"], key["options"]) == \
+        ("sa_notes_item_fkey", ["item"], "sa_items", ["id"], {"ondelete": "CASCADE"}), key
+    with engine.begin() as connection:
+        connection.execute(notes.insert(), [dict(id=1, item=1), dict(id=2, item=2)])
+    try:
+        with engine.begin() as connection:
+            connection.execute(notes.insert(), [dict(id=3, item=9)])
+        raise AssertionError("a row refers to nothing")
+    except sa.exc.IntegrityError as error:
+        assert error.orig.sqlstate == "23503" and error.orig.diag.constraint_name in (None, "sa_notes_item_fkey"), error
+    with engine.begin() as connection:
+        connection.execute(items.delete().where(items.c.id == 1))
+        assert connection.execute(sa.select(notes.c.id)).scalars().all() == [2]
 
 
 CHECKS = [psycopg_values, psycopg_prepared, psycopg_pipeline, psycopg_transactions, psycopg_cancel, psycopg_subscribe,

@@ -26,7 +26,7 @@ use crate::planner::{Checked, Planner};
 use crate::resolve::common_types::{float_among, union_type};
 use crate::resolve::parameters::{Parameters, index_of};
 use crate::resolve::type_names::{canonical, is_number, is_text};
-use crate::syntax::statement::{Copied, CopyTo, Parsed, Statement};
+use crate::syntax::statement::{Copied, CopyTo, MergePart, Parsed, Statement};
 use crate::syntax::walk::{Look, Looking, look};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -78,6 +78,14 @@ impl Planner<'_> {
             Statement::Insert(insert) => self.parts_of_insert(insert),
             Statement::Update(update) => self.parts_of_update(update),
             Statement::Delete(delete) => self.parts_of_delete(delete),
+            Statement::Merge(merge) => {
+                let parts = merge.parts.iter().map(|part| match part {
+                    MergePart::Update(update) => self.parts_of_update(update),
+                    MergePart::Delete(delete) => self.parts_of_delete(delete),
+                    MergePart::Insert(insert) => self.parts_of_insert(insert),
+                });
+                Ok(parts.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+            }
             _ => Ok(vec![]),
         }
     }

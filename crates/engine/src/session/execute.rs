@@ -87,6 +87,7 @@ impl Session {
             Statement::Insert(insert) => self.insert_rows(insert),
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
+            Statement::Merge(merge) => self.merge(merge),
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CopyFrom(copy) => self.copy_from(copy),
             Statement::CopyTo(copy) => self.copy_to(copy),

@@ -48,6 +48,7 @@ mod index;
 mod keys;
 mod latest;
 mod like;
+mod merge;
 mod named;
 mod operators;
 pub(crate) mod outcome;

@@ -5,7 +5,8 @@
 //! with its client and is recorded nowhere.
 
 use anabranch_sql::statement::{
-    Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, ObjectKind, Show, Statement, Truncate, Update,
+    Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, Merge, MergePart, ObjectKind, Show, Statement,
+    Truncate, Update,
 };
 
 use super::outcome::Outcome;
@@ -143,6 +144,16 @@ impl Session {
                 aliased(table, alias);
             }
             Statement::CopyFrom(CopyFrom { table, .. }) => own(table),
+            Statement::Merge(Merge { table, parts }) => {
+                own(table);
+                for part in parts {
+                    match part {
+                        MergePart::Insert(Insert { table, .. }) => own(table),
+                        MergePart::Update(Update { table, alias, .. })
+                        | MergePart::Delete(Delete { table, alias, .. }) => aliased(table, alias),
+                    }
+                }
+            }
             Statement::Truncate(Truncate { tables, .. }) => tables.iter_mut().for_each(own),
             Statement::CreateTable(create) => {
                 create.like.iter_mut().for_each(|like| own(&mut like.table));

@@ -14,6 +14,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Insert(_) => "INSERT",
         Statement::Update(_) => "UPDATE",
         Statement::Delete(_) => "DELETE",
+        Statement::Merge(_) => "MERGE",
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CopyFrom(_) | Statement::CopyTo(_) => "COPY",
         Statement::Subscribe(_) => "SUBSCRIBE",

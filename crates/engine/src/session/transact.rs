@@ -363,6 +363,7 @@ fn writes(statement: &Statement) -> bool {
         Statement::Insert(_)
         | Statement::Update(_)
         | Statement::Delete(_)
+        | Statement::Merge(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_) => true,
         Statement::Subscribe(_) | Statement::Flush => false,
@@ -387,6 +388,7 @@ fn stands_alone(statement: &Statement) -> bool {
         Statement::Insert(_)
         | Statement::Update(_)
         | Statement::Delete(_)
+        | Statement::Merge(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_)
         | Statement::Select { .. }

@@ -14,7 +14,7 @@ use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::PROPOSED;
-use anabranch_sql::statement::Insert;
+use anabranch_sql::statement::{Conflict, Insert};
 use arrow::array::{Array, ArrayRef};
 
 use super::context::Named;
@@ -34,6 +34,30 @@ pub(super) struct Upsert {
 }
 
 impl Session {
+    /// The insertion with the columns of the key that its conflict names, where it names a
+    /// constraint.
+    pub(super) fn with_named_key(&self, insert: &Insert) -> Result<Option<Insert>, Error> {
+        let named = insert.conflict.as_ref().and_then(|conflict| Some((conflict, conflict.constraint.as_ref()?)));
+        let Some((conflict, name)) = named else { return Ok(None) };
+        let object = self.catalog.table(&insert.table)?;
+        let own = |name: &str| name.rsplit_once('.').map_or(name, |(_, own)| own).to_owned();
+        let is_primary = !object.primary_key.is_empty() && own(name) == format!("{}_pkey", own(&object.name));
+        let mut unique = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique);
+        let key = match unique.find(|index| own(&index.name) == own(name)) {
+            _ if is_primary => &object.primary_key,
+            Some(index) => &index.key,
+            None => {
+                let message = format!("constraint \"{name}\" for table \"{}\" does not exist", object.name);
+                return Err(Error::invalid(message)
+                    .with_sqlstate("42704")
+                    .with_hint("Name a primary key or a UNIQUE, or the key's columns: ON CONFLICT (key)."));
+            }
+        };
+        let columns = key.iter().map(|at| object.schema.field(*at).name().clone()).collect();
+        let conflict = Conflict { columns, constraint: None, ..conflict.clone() };
+        Ok(Some(Insert { conflict: Some(conflict), ..insert.clone() }))
+    }
+
     /// Divides the proposed rows by whether their keys are there.
     pub(super) fn upsert(&mut self, insert: &Insert, proposed: Vec<Batch>) -> Result<Upsert, Error> {
         let object = self.catalog.table(&insert.table)?.clone();

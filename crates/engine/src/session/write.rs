@@ -33,12 +33,10 @@ impl Session {
     }
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
+        let named = self.with_named_key(insert)?;
+        let insert = named.as_ref().unwrap_or(insert);
         let returning = self.plan_returning(&insert.table, insert.alias.as_deref(), &insert.returning)?;
-        let Named { mut planned, names, .. } = self.plan_insert(insert)?;
-        planned.plan = self.with_operator_rows(&planned.plan)?;
-        self.settle_sources(&names)?;
-        let rows = self.collect_finished(&planned)?;
-        let rows = self.number_rows(&self.catalog.table(&insert.table)?.clone(), rows)?;
+        let rows = self.proposed_rows(insert)?;
         let (new, old) = match &insert.conflict {
             None => (self.admit_rows(&insert.table, rows)?, vec![]),
             Some(_) => {
@@ -50,37 +48,57 @@ impl Session {
         self.write_returning(&insert.table, old, new.clone(), returning, new, format!("INSERT 0 {n_rows}"))
     }
 
+    /// The rows that an INSERT proposes, with the numbers that they want.
+    pub(super) fn proposed_rows(&mut self, insert: &Insert) -> Result<Vec<Batch>, Error> {
+        let Named { mut planned, names, .. } = self.plan_insert(insert)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
+        self.settle_sources(&names)?;
+        let rows = self.collect_finished(&planned)?;
+        self.number_rows(&self.catalog.table(&insert.table)?.clone(), rows)
+    }
+
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
         let returning = self.plan_returning(&delete.table, delete.alias.as_deref(), &delete.returning)?;
-        let Named { mut planned, names, .. } = self.plan_delete(delete)?;
-        planned.plan = self.with_operator_rows(&planned.plan)?;
-        self.settle_sources(&names)?;
-        self.check_kept(&planned.plan)?;
-        let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
+        let rows = self.rows_to_delete(delete)?;
         let n_rows = n_rows(&rows);
         self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, format!("DELETE {n_rows}"))
     }
 
+    /// The rows that a DELETE takes.
+    pub(super) fn rows_to_delete(&mut self, delete: &Delete) -> Result<Vec<Batch>, Error> {
+        let Named { mut planned, names, .. } = self.plan_delete(delete)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
+        self.settle_sources(&names)?;
+        self.check_kept(&planned.plan)?;
+        Ok(self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect())
+    }
+
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
-        let object = self.catalog.table(&update.table)?.clone();
-        let n_columns = object.schema.fields().len();
+        self.catalog.table(&update.table)?;
         let returning = self.plan_returning(&update.table, update.alias.as_deref(), &update.returning)?;
+        let (old, new) = self.updated_rows(update)?;
+        if !update.from.is_empty() {
+            check_joined_once(self.catalog.table(&update.table)?, &old)?;
+        }
+        let n_rows = n_rows(&new);
+        self.write_returning(&update.table, old, new.clone(), returning, new, format!("UPDATE {n_rows}"))
+    }
+
+    /// The rows that an UPDATE changes, as they are and as they shall be. One that FROM joins with
+    /// several rows comes as often.
+    pub(super) fn updated_rows(&mut self, update: &Update) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
+        let n_columns = self.catalog.table(&update.table)?.schema.fields().len();
         let Named { mut planned, names, .. } = self.plan_update(update)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect_to_change(&planned.plan)?;
-        let n_rows = n_rows(&rows);
         let half = |columns: std::ops::Range<usize>| -> Vec<Batch> {
             let columns: Vec<usize> = columns.collect();
             rows.iter().map(|batch| batch.project(&columns).flatten()).collect()
         };
-        let (old, new) = (half(0..n_columns), half(n_columns..2 * n_columns));
-        if !update.from.is_empty() {
-            check_joined_once(&object, &old)?;
-        }
-        self.write_returning(&update.table, old, new.clone(), returning, new, format!("UPDATE {n_rows}"))
+        Ok((half(0..n_columns), half(n_columns..2 * n_columns)))
     }
 
     /// The plan of RETURNING, if there is one.
@@ -96,7 +114,7 @@ impl Session {
 
     /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING
     /// makes of `shown`.
-    fn write_returning(
+    pub(super) fn write_returning(
         &mut self,
         table: &str,
         old: Vec<Batch>,

@@ -44,6 +44,8 @@ pub enum Statement {
     Update(Update),
     /// `DELETE`.
     Delete(Delete),
+    /// `MERGE`.
+    Merge(Merge),
     /// `TRUNCATE`.
     Truncate(Truncate),
     /// `COPY .. FROM`.
@@ -282,6 +284,26 @@ pub enum NumberingForm {
     ByDefault,
     /// `GENERATED ALWAYS AS IDENTITY`: none may be given.
     Always,
+}
+
+/// `MERGE INTO table USING ..`: changes of one table that are one.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// Name of the table.
+    pub table: String,
+    /// What becomes of rows: none is changed by two of the parts.
+    pub parts: Vec<MergePart>,
+}
+
+/// What a WHEN of a MERGE makes of the rows for which it holds.
+#[derive(Clone, Debug)]
+pub enum MergePart {
+    /// `UPDATE SET ..`.
+    Update(Update),
+    /// `DELETE`.
+    Delete(Delete),
+    /// `INSERT ..`.
+    Insert(Insert),
 }
 
 /// `TRUNCATE [TABLE] name, .. [RESTART IDENTITY] [CASCADE]`: all rows of the tables go.
@@ -539,6 +561,8 @@ pub enum Overriding {
 pub struct Conflict {
     /// The columns named; empty means the primary key.
     pub columns: Vec<String>,
+    /// `ON CONSTRAINT`: the key by its name, in place of its columns.
+    pub constraint: Option<String>,
     /// Column name and new value, over the table's columns and those of `excluded`; `None` for DO
     /// NOTHING.
     pub update: Option<Vec<(String, ast::Expr)>>,

@@ -34,7 +34,7 @@ pub(crate) struct Plans {
     /// The catalog's version at which they were made.
     version: u64,
     /// `None` where the plan depends on the values.
-    by_role: BTreeMap<Role, Option<Arc<Named>>>,
+    by_role: BTreeMap<(Role, usize), Option<Arc<Named>>>,
 }
 
 /// What stands for parameters while a statement runs.
@@ -44,6 +44,8 @@ pub(crate) struct BoundStatement {
     /// Values of all; `None` while the statement is only looked at.
     pub(crate) values: Option<Arc<[ScalarValue]>>,
     pub(crate) plans: Option<Arc<Mutex<Plans>>>,
+    /// The part of the statement that is planned: 0, but for one that changes rows in several ways.
+    pub(crate) part: usize,
     /// The plan of its rows for this one run, and the catalog's version at which it was made.
     pub(crate) given: Option<(u64, Arc<Named>)>,
 }
@@ -51,12 +53,12 @@ pub(crate) struct BoundStatement {
 impl BoundStatement {
     /// A statement that is looked at.
     pub fn of_types(types: Arc<[DataType]>, plans: Arc<Mutex<Plans>>) -> BoundStatement {
-        BoundStatement { types, values: None, plans: Some(plans), given: None }
+        BoundStatement { types, values: None, plans: Some(plans), part: 0, given: None }
     }
 
     /// A statement that runs with values of these types.
     pub fn of_values(types: Arc<[DataType]>, values: Arc<[ScalarValue]>, plans: Arc<Mutex<Plans>>) -> BoundStatement {
-        BoundStatement { types, values: Some(values), plans: Some(plans), given: None }
+        BoundStatement { types, values: Some(values), plans: Some(plans), part: 0, given: None }
     }
 
     /// What plans are made with that are not kept.
@@ -98,7 +100,8 @@ impl BoundStatement {
         if plans.version != version {
             *plans = Plans { version, by_role: BTreeMap::new() };
         }
-        let kept = plans.by_role.entry(role).or_insert_with(|| self.plan_for_all(context, plan).map(Arc::new));
+        let kept =
+            plans.by_role.entry((role, self.part)).or_insert_with(|| self.plan_for_all(context, plan).map(Arc::new));
         let Some(kept) = kept else { return Ok(None) };
         let mut named = Named::clone(kept);
         if let Some(values) = &self.values {
@@ -111,7 +114,7 @@ impl BoundStatement {
     /// key.
     pub fn look_up(&self, version: u64) -> Option<(Arc<Named>, Vec<ArrayRef>)> {
         let plans = self.plans.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = plans.by_role.get(&Role::Rows).filter(|_| plans.version == version)?.clone()?;
+        let named = plans.by_role.get(&(Role::Rows, 0)).filter(|_| plans.version == version)?.clone()?;
         drop(plans);
         let key = named.look_up.as_ref()?.key(self.values.as_deref()?)?;
         Some((named, key))

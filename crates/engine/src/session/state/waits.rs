@@ -45,6 +45,7 @@ impl Manner {
             Statement::Insert(_) => Manner::Adds,
             Statement::Update(_)
             | Statement::Delete(_)
+            | Statement::Merge(_)
             | Statement::Truncate(_)
             | Statement::CreateTableAs(_)
             | Statement::Execute(_) => Manner::Writes,

@@ -141,7 +141,7 @@ fn delete_of(delete: ast::Delete, with: Option<ast::With>) -> Result<Statement> 
 }
 
 /// The name of a changed table, and its other name.
-fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<String>)> {
+pub(super) fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<String>)> {
     match table {
         ast::TableFactor::Table { name, alias, .. } => {
             let full = object_name(name)?;
@@ -155,7 +155,7 @@ fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<String>)> {
 }
 
 /// The columns assigned to, each once; `(a, b) = (x, y)` is two assignments.
-fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
+pub(super) fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
     let mut out: Vec<(String, ast::Expr)> = Vec::new();
     for assignment in list {
         let pairs = match (assignment.target, assignment.value) {
@@ -214,31 +214,27 @@ fn conflict(on: ast::OnInsert) -> Result<Conflict> {
         let hint = "Write ON CONFLICT (key) DO UPDATE SET ..";
         return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE", hint));
     };
-    let columns = match conflict.conflict_target {
-        None => vec![],
-        Some(ast::ConflictTarget::Columns(columns)) => columns.iter().map(fold).collect(),
-        Some(ast::ConflictTarget::OnConstraint(_)) => {
-            return Err(SqlError::unsupported(
-                "ON CONFLICT ON CONSTRAINT",
-                "Name the key's columns: ON CONFLICT (key).",
-            ));
-        }
+    let (columns, constraint) = match conflict.conflict_target {
+        None => (vec![], None),
+        Some(ast::ConflictTarget::Columns(columns)) => (columns.iter().map(fold).collect(), None),
+        Some(ast::ConflictTarget::OnConstraint(name)) => (vec![], Some(object_name(&name)?)),
     };
     Ok(match conflict.action {
-        ast::OnConflictAction::DoNothing => Conflict { columns, update: None, selection: None },
-        ast::OnConflictAction::DoUpdate(_) if columns.is_empty() => {
+        ast::OnConflictAction::DoNothing => Conflict { columns, constraint, update: None, selection: None },
+        ast::OnConflictAction::DoUpdate(_) if columns.is_empty() && constraint.is_none() => {
             let message = "syntax error: ON CONFLICT DO UPDATE names no columns";
             let hint = "Name the key's columns: ON CONFLICT (key) DO UPDATE SET ..";
             return Err(SqlError::new(ErrorKind::Syntax, message).with_hint(hint));
         }
         ast::OnConflictAction::DoUpdate(update) => {
-            Conflict { columns, update: Some(assignments(update.assignments)?), selection: update.selection }
+            let update_of = Some(assignments(update.assignments)?);
+            Conflict { columns, constraint, update: update_of, selection: update.selection }
         }
     })
 }
 
 /// `EXISTS (SELECT 1 FROM using WHERE selection)`.
-fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Result<ast::Expr> {
+pub(super) fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Result<ast::Expr> {
     let mut subquery = template("SELECT 1 FROM t")?;
     if let ast::SetExpr::Select(select) = subquery.body.as_mut() {
         select.from = using;

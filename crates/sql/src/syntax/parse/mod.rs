@@ -19,6 +19,7 @@ mod copy;
 mod create;
 mod cursor;
 pub(crate) mod exclude;
+mod merge;
 mod needless;
 mod prepare;
 mod recognize;
@@ -218,6 +219,7 @@ impl Input<'_> {
             "DELETE" => self.delete(),
             "COPY" => self.copy(),
             "TRUNCATE" => self.truncate(),
+            "MERGE" => self.merge(),
             "SUBSCRIBE" | "TAIL" => self.subscribe(),
             "EXPLAIN" => self.explain(),
             "SHOW" => self.show(),

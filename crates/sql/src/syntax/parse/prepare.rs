@@ -92,5 +92,12 @@ impl Input<'_> {
 
 /// Whether PREPARE takes a statement.
 fn is_prepared(statement: &Statement) -> bool {
-    matches!(statement, Statement::Select { .. } | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
+    matches!(
+        statement,
+        Statement::Select { .. }
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Merge(_)
+    )
 }

@@ -30,7 +30,7 @@ impl Input<'_> {
     /// The error for a statement that begins with `first` (upper case; empty if not a word).
     pub(super) fn refuse(&self, first: &str) -> SqlError {
         let hint = match first {
-            "MERGE" | "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
+            "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
             "CLUSTER" | "REINDEX" | "CHECKPOINT" => "Leave it out: arrangements are compacted as they grow.",
             "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",

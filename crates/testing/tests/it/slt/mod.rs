@@ -107,6 +107,7 @@ files!(
     joins,
     json,
     match_recognize,
+    merge,
     named_windows,
     nulls,
     numbers,

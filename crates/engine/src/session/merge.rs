@@ -1,0 +1,76 @@
+//! MERGE: the changes of its parts, computed of the same rows, as one commit.
+//!
+//! Law: each part sees the table as it was before the statement. No row is changed twice.
+
+use anabranch_batch::{Batch, Times};
+use anabranch_sql::statement::{Merge, MergePart};
+
+use super::keys::{UniqueKey, check_distinct};
+use super::outcome::Outcome;
+use super::state::Session;
+use super::write::n_rows;
+use crate::catalog::Object;
+use crate::error::Error;
+
+/// What the parts of a MERGE change.
+#[derive(Default)]
+struct MergedRows {
+    old: Vec<Batch>,
+    new: Vec<Batch>,
+    n_changed: i64,
+}
+
+impl Session {
+    pub(super) fn merge(&mut self, merge: &Merge) -> Result<Outcome, Error> {
+        let object = self.catalog.table(&merge.table)?.clone();
+        let updates = merge.parts.iter().any(|part| matches!(part, MergePart::Update(_)));
+        if updates && object.primary_key.is_empty() {
+            return Err(Error::invalid(format!("MERGE updates table \"{}\", which has no primary key", object.name))
+                .with_detail("Without one a row that matches twice cannot be told from two equal rows.")
+                .with_hint("Add one: ALTER TABLE .. ADD PRIMARY KEY (..); or write UPDATE and INSERT."));
+        }
+        self.keeping_numbers(&merge.table, |session| {
+            let mut rows = MergedRows::default();
+            for (n, part) in merge.parts.iter().enumerate() {
+                // (Plans are kept for each part by itself.)
+                session.bound.part = n + 1;
+                let taken = session.merge_part(part, &mut rows);
+                session.bound.part = 0;
+                taken?;
+            }
+            check_changed_once(&object, &rows.old)?;
+            let MergedRows { old, new, n_changed } = rows;
+            session.write_returning(&merge.table, old, new, None, vec![], format!("MERGE {n_changed}"))
+        })
+    }
+
+    fn merge_part(&mut self, part: &MergePart, rows: &mut MergedRows) -> Result<(), Error> {
+        let (old, new) = match part {
+            MergePart::Update(update) => self.updated_rows(update)?,
+            MergePart::Delete(delete) => (self.rows_to_delete(delete)?, vec![]),
+            MergePart::Insert(insert) => {
+                let proposed = self.proposed_rows(insert)?;
+                (vec![], self.admit_rows(&insert.table, proposed)?)
+            }
+        };
+        // (What is deleted has no new row.)
+        rows.n_changed += n_rows(&old).max(n_rows(&new));
+        rows.old.extend(old);
+        rows.new.extend(new);
+        Ok(())
+    }
+}
+
+fn check_changed_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
+    if object.primary_key.is_empty() {
+        return Ok(());
+    }
+    let timeless = |batch: &Batch| batch.clone().with_times(Times::Constant(0)).flatten();
+    let rows: Vec<Batch> = old.iter().map(timeless).collect();
+    check_distinct(object, &UniqueKey::primary(object), &rows).map_err(|error| {
+        Error::data("MERGE command cannot affect row a second time")
+            .with_sqlstate("21000")
+            .with_detail(error.detail.unwrap_or_default())
+            .with_hint("Ensure that not more than one source row matches any one target row.")
+    })
+}
