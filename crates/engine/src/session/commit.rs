@@ -54,8 +54,8 @@ impl Session {
     /// Applies signed changes to a table as one commit.
     ///
     /// Retractions are not checked: taking away a row that is not there leaves a row with a
-    /// negative multiplicity, and reading it is an error until it is added. Neither are primary
-    /// keys.
+    /// negative multiplicity, and reading it is an error until it is added. Neither are keys, nor
+    /// foreign keys.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and `Invalid` when `diffs` has not one entry a row.

@@ -71,7 +71,7 @@ impl Session {
     ///
     /// # Errors
     /// Without CASCADE, when there are any.
-    fn drop_references_left(&mut self, drop: &Drop, order: &[String]) -> Result<(), Error> {
+    pub(super) fn drop_references_left(&mut self, drop: &Drop, order: &[String]) -> Result<(), Error> {
         let left = self.references_left(order);
         if left.is_empty() {
             return Ok(());

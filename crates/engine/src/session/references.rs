@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 
 use super::index::quoted;
 use super::state::Session;
-use crate::catalog::{Object, Retain};
+use crate::catalog::{Object, Retain, is_temporary};
 use crate::error::Error;
 
 /// A foreign key, as places of columns.
@@ -61,6 +61,11 @@ impl Session {
         if parent.kind != ObjectKind::Table || parent.retain != Retain::All {
             let detail = format!("\"{}\" is no table that keeps its rows.", parent.name);
             return Err(cannot(detail).with_sqlstate("42809"));
+        }
+        if is_temporary(&child.name) != is_temporary(&parent.name) {
+            let kind = if is_temporary(&child.name) { "temporary" } else { "permanent" };
+            let message = format!("constraints on {kind} tables may reference only {kind} tables");
+            return Err(Error::invalid(message).with_sqlstate("42P16"));
         }
         let place = |object: &Object, name: &String| {
             let missing = format!("column \"{name}\" referenced in foreign key constraint does not exist");

@@ -93,6 +93,7 @@ impl Session {
     fn drop_with(&mut self, names: Vec<String>, others: Vec<ObjectId>) -> Result<(), Error> {
         let drop = Drop { kind: ObjectKind::Table, if_exists: false, names: names.clone(), cascade: true };
         let order = self.drop_order(&drop, &names)?;
+        self.drop_references_left(&drop, &order)?;
         let relations = self.catalog.objects().filter(|object| order.contains(&object.name)).map(|object| object.id);
         let indexes = order.iter().flat_map(|name| self.catalog.indexes_on(name)).map(|index| index.id);
         let ids = relations.chain(indexes).chain(others).collect();
