@@ -83,6 +83,8 @@ impl Session {
                         for at in &reference.columns {
                             columns[*at] = new_null_array(columns[*at].data_type(), rows.len());
                         }
+                        // (A column may be computed of those.)
+                        let columns = self.complete_columns(&child, columns, rows.len())?;
                         let fitted = self.fit_rows(&child, vec![rows.with_columns(columns.into())])?;
                         (std::iter::once(removed).chain(fitted.into_iter().map(timeless)).collect(), Change::Write)
                     }
