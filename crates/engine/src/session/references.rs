@@ -167,7 +167,7 @@ impl Session {
     pub(super) fn check_still_referred(&self, object: &Object, alter: &Alter, altered: &Altered) -> Result<(), Error> {
         let (before, after) = (&object.schema, &altered.table);
         for reference in self.references_to(&object.name)? {
-            let gone = alter.actions.iter().find_map(|action| match action {
+            let mut gone = alter.actions.iter().filter_map(|action| match action {
                 AlterAction::RenameColumn { from, .. } => Some(from),
                 AlterAction::DropColumn { name, .. } | AlterAction::SetType { column: name, .. } => Some(name),
                 _ => None,
@@ -178,7 +178,7 @@ impl Session {
             // before.)
             let stays = reference.child != object.name
                 || after.rules.references.iter().any(|declared| declared.name == reference.name);
-            let what = match gone.filter(is_referred) {
+            let what = match gone.find(is_referred) {
                 Some(name) => format!("column \"{name}\" of table \"{}\"", object.name),
                 None if loses_key => format!("the primary key of table \"{}\"", object.name),
                 None => continue,

@@ -25,6 +25,12 @@ impl Session {
             }
             tables.push(child);
         }
+        if truncate.restarts && self.client.transaction.is_some() {
+            // (A counter does not go back with what a transaction has written.)
+            return Err(Error::invalid("TRUNCATE .. RESTART IDENTITY is not supported in a transaction")
+                .with_sqlstate("0A000")
+                .with_hint("COMMIT first; or leave RESTART IDENTITY out."));
+        }
         let mut changes = Changes::new();
         for table in &tables {
             let object = self.catalog.table(table)?.clone();
