@@ -342,10 +342,15 @@ pub(crate) fn settle(plan: LogicalPlan, passes: &'static [Pass<Settle>], chosen:
             other => merge_schema(&other.inputs()),
         };
         let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expr| {
+        let settle_named = |expr: Expr| {
             let name = names.save(&expr);
             let settled = expr.transform_up(|e| settle_one(e, &schema, &runs))?;
             Ok(settled.update_data(|e| name.restore(e)))
+        };
+        let node = node.map_expressions(|expr| match expr {
+            // (The columns are those of its keys. It has no name of its own.)
+            Expr::GroupingSet(_) => expr.map_children(settle_named),
+            expr => settle_named(expr),
         })?;
         let of_node = runs.iter().filter_map(|run| if let Settle::Node(run) = run { Some(run) } else { None });
         let mut node = node;

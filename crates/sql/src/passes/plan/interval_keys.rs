@@ -9,15 +9,17 @@
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Column, DFSchema, Result as DfResult};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, DFSchema, Result as DfResult, internal_datafusion_err};
 use datafusion_expr::expr::{AggregateFunction, InSubquery, Sort, WindowFunction};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
 use datafusion_expr::utils::grouping_set_to_exprlist;
-use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits};
+use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, when};
 use datafusion_functions_aggregate::min_max::min_udaf;
 
+use super::interval_sets::by_lengths;
+use super::set_operations::SetNode;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 
 /// Replaces keys that are intervals, also in subqueries.
@@ -43,19 +45,25 @@ fn replace_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         }
         LogicalPlan::Join(join) => in_join(join),
         LogicalPlan::Filter(_) | LogicalPlan::Projection(_) => in_membership(node),
+        LogicalPlan::Extension(node) => match node.node.as_any().downcast_ref::<SetNode>() {
+            Some(set) if has_interval(set.left.schema()) => Ok(Transformed::yes(by_lengths(set)?)),
+            _ => Ok(Transformed::no(LogicalPlan::Extension(node))),
+        },
         other => Ok(Transformed::no(other)),
     }
 }
 
-/// Groups are those of the lengths; of each group's intervals the least is shown. (Grouping sets
-/// stay as they are.)
+/// Groups are those of the lengths; of each group's intervals the least is shown.
 fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let input_schema = Arc::clone(aggregate.input.schema());
     let is_key = |e: &Expr| is_interval(e, &input_schema);
-    let has_sets = aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
     let counts = aggregate.aggr_expr.iter().any(|call| counts_distinct(call, &input_schema));
-    if has_sets || !counts && !aggregate.group_expr.iter().any(is_key) {
+    let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
+    if !counts && !has_key {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    if has_key && aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+        return in_grouping_sets(aggregate);
     }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let (mut groups, mut calls, mut columns) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,6 +88,50 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
         calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
     }
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, calls)?);
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
+}
+
+/// The lengths stand as columns beside the rows, and in the sets in place of the intervals. A row
+/// of a set without the interval has no length, and so shows no interval.
+fn in_grouping_sets(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
+    let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
+    let input_schema = Arc::clone(input.schema());
+    let keys: Vec<Expr> = grouping_set_to_exprlist(&group_expr)?.into_iter().cloned().collect();
+    let length = |key: &Expr| {
+        let index = keys.iter().position(|k| k == key);
+        index.map(|index| Column::from_name(format!("__length_{index}")))
+    };
+    let mut below: Vec<Expr> = input_schema.columns().into_iter().map(Expr::Column).collect();
+    let mut calls = Vec::with_capacity(aggr_expr.len());
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    let mut fields = schema.iter();
+    for ((index, key), (qualifier, field)) in keys.iter().enumerate().zip(&mut fields) {
+        let own = Column::new(qualifier.cloned(), field.name());
+        let Some(length) = length(key).filter(|_| is_interval(key, &input_schema)) else {
+            columns.push(Expr::Column(own));
+            continue;
+        };
+        below.push(length_of(key.clone()).alias(&length.name));
+        let shown = Column::from_name(format!("__interval_{index}"));
+        calls.push(min_udaf().call(vec![key.clone()]).alias(&shown.name));
+        let shown = when(Expr::Column(length).is_not_null(), Expr::Column(shown)).end()?;
+        columns.push(shown.alias_qualified(own.relation, own.name));
+    }
+    // (The column that tells the set.)
+    let (qualifier, field) = fields.next().ok_or_else(|| internal_datafusion_err!("sets without a number"))?;
+    columns.push(Expr::Column(Column::new(qualifier.cloned(), field.name())));
+    for (call, (qualifier, field)) in aggr_expr.into_iter().zip(fields) {
+        columns.push(Expr::Column(Column::from_name(field.name())).alias_qualified(qualifier.cloned(), field.name()));
+        calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
+    }
+    let by_column = |e: Expr| match length(&e).filter(|_| is_interval(&e, &input_schema)) {
+        Some(length) => Ok(Transformed::new(Expr::Column(length), true, TreeNodeRecursion::Jump)),
+        None => Ok(Transformed::no(e)),
+    };
+    let sets = group_expr.into_iter().map(|e| Ok(e.transform_down(by_column)?.data));
+    let sets = sets.collect::<DfResult<Vec<Expr>>>()?;
+    let input = Arc::new(LogicalPlan::Projection(Projection::try_new(below, input)?));
+    let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, sets, calls)?);
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
 }
 

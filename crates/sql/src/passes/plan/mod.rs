@@ -16,6 +16,7 @@ pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
 pub(crate) mod guarded_rules;
 mod interval_keys;
+mod interval_sets;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
