@@ -184,6 +184,7 @@ fn kind(kind: ObjectKind) -> &'static str {
         ObjectKind::View => "view",
         ObjectKind::MaterializedView => "materialized view",
         ObjectKind::Index => "index",
+        ObjectKind::Sequence => "sequence",
     }
 }
 

@@ -24,7 +24,7 @@ use crate::functions::input::convert;
 use crate::literal_rows::literal_columns;
 use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
-use crate::planned::{Finish, Planned};
+use crate::planned::Planned;
 use crate::planner::Planner;
 use crate::proposed::{PROPOSED, WithProposed};
 use crate::resolve::catalog::{Catalog, Relation};
@@ -50,7 +50,7 @@ impl Planner<'_> {
             let (rows, given) = match insert.query.body.as_ref() {
                 SetExpr::Values(values) if is_bare(&insert.query) => {
                     if let Some(plan) = target.literal_rows(values, &columns) {
-                        return Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() });
+                        return Ok(Planned::whole(plan));
                     }
                     target.values(context, values, &columns, insert)?
                 }
@@ -265,7 +265,7 @@ impl Planner<'_> {
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
         let plan = optimise(plan, &context.config(), self.clock(), context.chosen())?;
         let plan: Arc<Plan> = conform(Translator::new(self.round_limit()).view(&plan)?, schema)?;
-        Ok(Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default() })
+        Ok(Planned::whole(plan))
     }
 }
 
@@ -335,6 +335,7 @@ impl Target {
             ObjectKind::Source => ("a source", "A source's rows come from its connector; write to a table."),
             ObjectKind::View | ObjectKind::MaterializedView => ("a view", "Change the tables it reads."),
             ObjectKind::Index => ("an index", "Name the table."),
+            ObjectKind::Sequence => ("a sequence", "ALTER SEQUENCE and setval() change it."),
         };
         Err(SqlError::new(ErrorKind::Invalid, format!("cannot {action} \"{name}\": it is {is}")).with_hint(hint))
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use anabranch_plan::{Plan, SortKey};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 
 /// A query, planned.
 #[derive(Clone, Debug)]
@@ -15,6 +17,25 @@ pub struct Planned {
     pub finish: Finish,
     /// Number of columns to show.
     pub visible: usize,
+    /// Forms of the columns to show, as far as texts have any: documents, and `uuid`.
+    pub forms: Vec<Option<TextLimit>>,
+}
+
+impl Planned {
+    /// A plan all of whose columns are shown, as they come.
+    pub(crate) fn whole(plan: Arc<Plan>) -> Planned {
+        Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default(), forms: vec![] }
+    }
+
+    /// The columns to show.
+    pub fn columns(&self) -> SchemaRef {
+        let fields = self.plan.schema.fields().iter().take(self.visible).enumerate();
+        let field = |(at, field): (usize, &Arc<Field>)| match self.forms.get(at).copied().flatten() {
+            Some(form) => Arc::new(form.declare(field.as_ref().clone())),
+            None => field.clone(),
+        };
+        Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()))
+    }
 }
 
 /// The top `ORDER BY`, `OFFSET` and `LIMIT` of a query, to be applied to its answer.

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anabranch_batch::TextLimit;
 use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps};
 use anabranch_plan::{Plan, RoundLimit};
 use datafusion_expr::logical_plan::LogicalPlan;
@@ -25,6 +26,7 @@ use crate::passes::tree::{on_close, set_output_names};
 use crate::planned::{Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
+use crate::resolve::documents::shown_form_of;
 use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
@@ -112,7 +114,8 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), ..planned })
+            let forms = forms_of(&plan);
+            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), forms, ..planned })
         })
     }
 
@@ -124,7 +127,7 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            Ok(Planned { plan: named(&planned.plan, &names), ..planned })
+            Ok(Planned { plan: named(&planned.plan, &names), forms: forms_of(&plan), ..planned })
         })
     }
 
@@ -192,6 +195,7 @@ impl<'a> Planner<'a> {
                 ));
             }
             names[..given.len()].clone_from_slice(given);
+            let forms = forms_of(&plan);
             let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
@@ -202,7 +206,7 @@ impl<'a> Planner<'a> {
                     .with_hint("Give each column its own name with AS."));
                 }
             }
-            Ok(Planned { visible: names.len(), plan: named(&plan, &names), finish: Finish::default() })
+            Ok(Planned { visible: names.len(), plan: named(&plan, &names), finish: Finish::default(), forms })
         })
     }
 
@@ -349,6 +353,11 @@ fn column_names(query: &ast::Query, plan: &LogicalPlan, catalog: &dyn Catalog) -
 }
 
 /// The plan with its first columns renamed.
+/// Forms of the texts among the columns of a plan.
+fn forms_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
+    plan.schema().fields().iter().map(|field| shown_form_of(field)).collect()
+}
+
 fn named(plan: &Arc<Plan>, names: &[String]) -> Arc<Plan> {
     Arc::new(Plan { node: plan.node.clone(), schema: crate::translate::schema::rename(&plan.schema, names) })
 }

@@ -13,10 +13,14 @@ mod object;
 mod planning;
 mod rules;
 mod schemas;
+mod sequence;
+mod sequence_functions;
 pub(crate) mod system;
 mod watermark;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_batch::Batch;
 use anabranch_sql::statement::ObjectKind;
@@ -31,6 +35,9 @@ pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptio
 pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
 pub(crate) use schemas::{Schema, is_temporary, schema_of};
+pub(crate) use sequence::{
+    Counter, CounterPlace, Given, Sequence, begin_moves, end_moves, sequence_of_column, undoing_moves,
+};
 pub(crate) use watermark::{Arrival, CLOCK, Watermark, clock_schema};
 
 /// All objects of a session.
@@ -46,6 +53,9 @@ pub(crate) struct Catalog {
     /// Functions of the embedding program.
     functions: BTreeMap<String, Function>,
     schemas: BTreeMap<String, Schema>,
+    sequences: BTreeMap<String, Sequence>,
+    /// Whether a call has moved a counter since it was last asked; shared by all copies.
+    moved: Arc<AtomicBool>,
 }
 
 impl Catalog {
@@ -82,7 +92,8 @@ impl Catalog {
         let relations = self.objects().map(|object| (object.id, &object.name, &object.definition));
         let indexes = self.indexes.values().map(|index| (index.id, &index.name, &index.definition));
         let schemas = self.schemas.iter().map(|(name, schema)| (schema.id, name, &schema.definition));
-        let made = relations.chain(indexes).chain(schemas);
+        let sequences = self.sequences.iter().map(|(name, sequence)| (sequence.id, name, &sequence.definition));
+        let made = relations.chain(indexes).chain(schemas).chain(sequences);
         let mut made: Vec<Created> =
             made.map(|(id, name, text)| Created { id, name: name.clone(), text: text.clone() }).collect();
         made.sort_by_key(|created| created.id);
@@ -120,15 +131,16 @@ impl Catalog {
         Ok(object)
     }
 
-    /// Whether a relation or an index has that name.
+    /// Whether a relation, an index or a sequence has that name.
     pub fn contains(&self, name: &str) -> bool {
-        self.objects.contains_key(name) || self.indexes.contains_key(name)
+        self.objects.contains_key(name) || self.indexes.contains_key(name) || self.sequences.contains_key(name)
     }
 
     /// What has that name, for messages.
     pub fn kind_of(&self, name: &str) -> Option<ObjectKind> {
         let object = self.objects.get(name).map(|object| object.kind);
-        object.or_else(|| self.indexes.contains_key(name).then_some(ObjectKind::Index))
+        let index = || self.indexes.contains_key(name).then_some(ObjectKind::Index);
+        object.or_else(index).or_else(|| self.sequences.contains_key(name).then_some(ObjectKind::Sequence))
     }
 
     /// Relations in the order of their names, without hidden ones.
@@ -237,6 +249,46 @@ impl Catalog {
     pub fn remove_schema(&mut self, name: &str) {
         self.version += 1;
         self.schemas.remove(name);
+    }
+
+    /// Adds a sequence, or puts another definition in its place.
+    pub fn add_sequence(&mut self, name: &str, definition: String, counter: Arc<Counter>) {
+        let before = self.sequences.get(name).map(|sequence| sequence.id);
+        self.version += 1;
+        let id = before.unwrap_or_else(|| self.next_id());
+        self.sequences.insert(name.to_owned(), Sequence { id, definition, counter });
+    }
+
+    /// Takes a sequence out.
+    pub fn remove_sequence(&mut self, name: &str) {
+        self.version += 1;
+        self.sequences.remove(name);
+    }
+
+    /// Sequences that users have made.
+    pub fn sequences(&self) -> &BTreeMap<String, Sequence> {
+        &self.sequences
+    }
+
+    /// The counter of that name: of a sequence, or of a column that numbers rows.
+    pub fn counters(&self) -> impl Iterator<Item = (String, &Arc<Counter>)> {
+        let of_columns = self.objects().flat_map(|object| {
+            object.rules.counters.iter().map(|counted| {
+                let column = object.schema.field(counted.column).name();
+                (sequence_of_column(&object.name, column), &counted.counter)
+            })
+        });
+        of_columns.chain(self.sequences.iter().map(|(name, sequence)| (name.clone(), &sequence.counter)))
+    }
+
+    /// What system relations and functions tell of.
+    pub fn snapshot(&self) -> system::Snapshot {
+        system::Snapshot::of(self.objects(), self.indexes(), &self.schemas, &self.sequences)
+    }
+
+    /// Whether calls have moved counters since this was last asked.
+    pub fn has_moved_counters(&self) -> bool {
+        self.moved.swap(false, Ordering::AcqRel)
     }
 
     /// Schemas that users have made.
@@ -388,6 +440,7 @@ impl Catalog {
     pub fn unknown_kind(&self, kind: ObjectKind, name: &str) -> Error {
         match kind {
             ObjectKind::Index => self.unknown("index", name, self.indexes.keys()),
+            ObjectKind::Sequence => self.unknown("sequence", name, self.sequences.keys()),
             _ => {
                 let names = self.objects.values().filter(|object| object.kind == kind).map(|object| &object.name);
                 self.unknown(kind_name(kind), name, names)

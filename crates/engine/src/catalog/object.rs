@@ -181,5 +181,6 @@ pub(crate) fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::View => "view",
         ObjectKind::MaterializedView => "materialized view",
         ObjectKind::Index => "index",
+        ObjectKind::Sequence => "sequence",
     }
 }

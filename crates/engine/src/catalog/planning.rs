@@ -1,6 +1,7 @@
 //! The catalog as the planner sees it, taking note of what it looks up.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_sql::catalog::Relation;
@@ -9,7 +10,7 @@ use anabranch_sql::statement::{Made, ObjectKind};
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use super::{CLOCK, Catalog, Object, Watermark, clock_schema, system};
+use super::{CLOCK, Catalog, Given, Object, Watermark, clock_schema, sequence_functions, system};
 use crate::functions::Function;
 use crate::sharing::Sharing;
 
@@ -31,13 +32,38 @@ pub(crate) struct Planning<'a> {
     snapshot: OnceLock<Arc<system::Snapshot>>,
     /// The schema of the client's temporary tables.
     own_schema: Option<String>,
+    /// The numbers that the client was given.
+    given: Arc<Mutex<Given>>,
+    /// Whether a function of sequences was looked up.
+    asks_sequences: AtomicBool,
 }
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
         let (looked_up, functions) = (Mutex::default(), Mutex::default());
         let (written, snapshot) = (BTreeSet::new(), OnceLock::new());
-        Planning { catalog, sharing, looked_up, functions, written, snapshot, own_schema: None }
+        Planning {
+            catalog,
+            sharing,
+            looked_up,
+            functions,
+            written,
+            snapshot,
+            own_schema: None,
+            given: Arc::default(),
+            asks_sequences: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, for the client that was given these numbers of sequences.
+    pub fn with_given(mut self, given: Arc<Mutex<Given>>) -> Planning<'a> {
+        self.given = given;
+        self
+    }
+
+    /// Whether what was planned may ask or move sequences.
+    pub fn asks_sequences(&self) -> bool {
+        self.asks_sequences.load(Ordering::Relaxed)
     }
 
     /// The same, for the client that has its temporary tables in this schema.
@@ -160,11 +186,11 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         if let Some(function) = self.user_function(name) {
             return function.as_scalar().cloned();
         }
-        let snapshot = || {
-            Arc::clone(self.snapshot.get_or_init(|| {
-                Arc::new(system::Snapshot::of(self.catalog.objects(), self.catalog.indexes(), self.catalog.schemas()))
-            }))
-        };
+        if let Some(function) = sequence_functions::find(name, self.catalog, &self.given) {
+            self.asks_sequences.store(true, Ordering::Relaxed);
+            return Some(function);
+        }
+        let snapshot = || Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.catalog.snapshot())));
         system::function(name, snapshot)
     }
 

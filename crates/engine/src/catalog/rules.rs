@@ -1,15 +1,15 @@
 //! What the rows of a table obey beside types, NOT NULL and the key, in a form that is ready to be
 //! used.
 //!
-//! Law: a counter gives each number once, in order; numbers of statements that fail are lost, as
-//! PostgreSQL's are.
+//! Counters are those of [`sequence`](super::sequence).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{Made, Numbering, Rules};
+use anabranch_sql::statement::{Made, Rules};
 use arrow::datatypes::DataType;
+
+use super::sequence::Counter;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -32,38 +32,11 @@ pub(crate) struct Counted {
     pub counter: Arc<Counter>,
 }
 
-/// A counter, shared by all copies of its table's description.
-#[derive(Debug)]
-pub(crate) struct Counter {
-    next: AtomicI64,
-    step: i64,
-}
-
-impl Counter {
-    fn new(numbering: Numbering) -> Counter {
-        Counter { next: AtomicI64::new(numbering.start), step: numbering.step }
-    }
-
-    /// The next number; no other row gets it.
-    pub fn take(&self) -> i64 {
-        self.next.fetch_add(self.step, Ordering::Relaxed)
-    }
-
-    /// The number that comes next.
-    pub fn peek(&self) -> i64 {
-        self.next.load(Ordering::Relaxed)
-    }
-
-    pub fn set(&self, next: i64) {
-        self.next.store(next, Ordering::Relaxed);
-    }
-}
-
 impl TableRules {
     /// Rules whose plans are still to be made.
     pub fn new(declared: Rules) -> TableRules {
         let counted = |(column, made): (usize, &Made)| match made {
-            Made::Numbered(numbering) => Some(Counted { column, counter: Arc::new(Counter::new(*numbering)) }),
+            Made::Numbered(numbering) => Some(Counted { column, counter: Arc::new(Counter::of_column(*numbering)) }),
             _ => None,
         };
         let counters = declared.made.iter().enumerate().filter_map(counted).collect();

@@ -141,6 +141,7 @@ impl Connection {
             sharing: facts.sharing,
             own_schema: None,
             written: BTreeSet::new(),
+            given: Arc::clone(&client.given),
             recursion_limit: client.recursion_limit,
             now_micros: self.engine.latest().now_micros(),
         })

@@ -450,6 +450,11 @@ impl Session {
         if let Some(taken) = self.catalog.kind_of(&to) {
             return Err(Error::invalid(format!("{} \"{to}\" already exists", kind_name(taken))).with_sqlstate("42P07"));
         }
+        if kind == ObjectKind::Sequence {
+            return Err(Error::invalid("ALTER SEQUENCE .. RENAME TO is not supported")
+                .with_sqlstate("0A000")
+                .with_hint("Create another sequence, and setval() it to where this one stands."));
+        }
         if kind == ObjectKind::Index {
             return self.rename_index(name, &to);
         }

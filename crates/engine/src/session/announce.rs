@@ -6,7 +6,6 @@ use anabranch_sql::statement::Statement;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 
-use super::context::visible_schema;
 use super::files::Wanted;
 use super::outcome::with_progress;
 use super::show::text_rows;
@@ -29,10 +28,10 @@ impl Session {
 
     fn announce(&mut self, statement: &Statement) -> Result<Option<SchemaRef>, Error> {
         Ok(match statement {
-            Statement::Select { query, .. } => Some(shown_schema(&visible_schema(&self.plan_query(query)?.planned))),
+            Statement::Select { query, .. } => Some(shown_schema(&self.plan_query(query)?.planned.columns())),
             Statement::Subscribe(subscribe) => {
                 let planned = self.plan_view(&subscribe.query)?.planned;
-                let told = told_schema(subscribe, &visible_schema(&planned))?.0;
+                let told = told_schema(subscribe, &planned.columns())?.0;
                 Some(if subscribe.progress { with_progress(&told) } else { told })
             }
             Statement::Execute(execute) => self.named_statement(&execute.name)?.columns,
@@ -67,6 +66,6 @@ impl Session {
         items: Option<&[ast::SelectItem]>,
     ) -> Result<Option<SchemaRef>, Error> {
         let Some(items) = items else { return Ok(None) };
-        Ok(Some(shown_schema(&visible_schema(&self.plan_returned(table, alias, items)?.planned))))
+        Ok(Some(shown_schema(&self.plan_returned(table, alias, items)?.planned.columns())))
     }
 }

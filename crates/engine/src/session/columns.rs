@@ -5,7 +5,6 @@ use anabranch_sql::output::shown_schema;
 use anabranch_sql::statement::Statement;
 use arrow::datatypes::SchemaRef;
 
-use super::context::visible_schema;
 use super::state::Session;
 use crate::error::Error;
 
@@ -20,7 +19,7 @@ impl Session {
             return Err(Error::invalid("one query was expected").with_hint("Use execute for other statements."));
         };
         let planned = self.plan_query(query).map_err(|error| error.placed_in(sql))?.planned;
-        let schema = visible_schema(&planned);
+        let schema = planned.columns();
         let shown = shown_schema(&schema);
         Ok((schema, shown))
     }

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::{Parameters, Planned, Planner};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 
-use crate::catalog::{CLOCK, Catalog, Object, Planning as PlanningCatalog};
+use crate::catalog::{CLOCK, Catalog, Given, Object, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::look_up::LookUp;
 use crate::sharing::Sharing;
@@ -36,9 +36,10 @@ impl Named {
         let (names, functions) = (Arc::new(looked_up.names()), Arc::new(looked_up.functions()));
         let is_table = |object: &Object| object.kind == ObjectKind::Table;
         let changes_by_commits = |name: &String| name != CLOCK && catalog.find(name).is_some_and(is_table);
-        let is_steady = catalog.inputs_behind(names.iter()).iter().all(changes_by_commits);
+        let is_steady =
+            !looked_up.asks_sequences() && catalog.inputs_behind(names.iter()).iter().all(changes_by_commits);
         let look_up = is_steady.then(|| LookUp::of(&planned.plan, catalog)).flatten().map(Arc::new);
-        Named { visible: visible_schema(&planned), planned, names, is_steady, look_up, functions }
+        Named { visible: planned.columns(), planned, names, is_steady, look_up, functions }
     }
 }
 
@@ -55,6 +56,8 @@ pub(crate) struct PlanContext<'a> {
     pub own_schema: Option<String>,
     /// Tables that the open transaction has written.
     pub written: BTreeSet<String>,
+    /// Numbers of sequences that the client was given.
+    pub given: Arc<Mutex<Given>>,
     pub recursion_limit: Option<NonZeroU64>,
     /// What `now()` means, in microseconds since the epoch.
     pub now_micros: i64,
@@ -63,7 +66,9 @@ pub(crate) struct PlanContext<'a> {
 impl PlanContext<'_> {
     /// The catalog as the planner sees it.
     pub fn catalog(&self) -> PlanningCatalog<'_> {
-        let catalog = PlanningCatalog::new(self.catalog, self.sharing).with_own_schema(self.own_schema.clone());
+        let catalog = PlanningCatalog::new(self.catalog, self.sharing)
+            .with_own_schema(self.own_schema.clone())
+            .with_given(Arc::clone(&self.given));
         match self.written.is_empty() {
             true => catalog,
             false => catalog.with_written(self.written.clone()),
@@ -94,10 +99,4 @@ impl PlanContext<'_> {
         let planner = self.planner(&catalog).with_parameters(parameters).steady();
         Ok(Named::new(plan(&planner)?, &catalog, self.catalog))
     }
-}
-
-/// The columns that the query's user asked for.
-pub(crate) fn visible_schema(planned: &Planned) -> SchemaRef {
-    let fields = planned.plan.schema.fields().iter().take(planned.visible);
-    Arc::new(Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>()))
 }

@@ -18,12 +18,13 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
 use datafusion_expr::Expr;
 
-use super::context::{Named, visible_schema};
+use super::context::Named;
 use super::dataflows::Sink;
 use super::index::quoted;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::write::n_rows;
+use crate::catalog::undoing_moves;
 use crate::catalog::{
     Arranged, Created, Maintained, Object, Planning, Retain, SourceOptions, TableRules, Watermark, is_temporary,
     kind_name,
@@ -114,7 +115,7 @@ impl Session {
         let Named { mut planned, names, .. } = self.plan_query(&create.query)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
-        let given = visible_schema(&planned);
+        let given = planned.columns();
         if create.column_names.len() > given.fields().len() {
             return Err(Error::invalid(format!(
                 "table \"{}\" names {} columns, but its query has {}",
@@ -125,7 +126,7 @@ impl Session {
         }
         let field = |(idx, field): (usize, &Arc<Field>)| {
             let name = create.column_names.get(idx).unwrap_or_else(|| field.name());
-            Field::new(name, field.data_type().clone(), true)
+            field.as_ref().clone().with_name(name).with_nullable(true)
         };
         let columns: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
         let rows = self.collect_finished(&planned)?;
@@ -284,7 +285,7 @@ impl Session {
             // The view is temporary as well.
             true => self.temporary_name(&create.name),
         };
-        let schema = view_schema(kind, create, &planned.plan)?;
+        let schema = view_schema(kind, create, &planned.columns())?;
         let mut object = Object {
             query_text: Some(create.query_text.clone()),
             reads: Arc::unwrap_or_clone(names),
@@ -304,7 +305,7 @@ impl Session {
         for (idx, default) in object.defaults.iter().enumerate() {
             let Some(default) = default else { continue };
             let field = object.schema.field(idx);
-            let value = self.evaluate_constant(&format!("SELECT {default}"))?;
+            let value = undoing_moves(|| self.evaluate_constant(&format!("SELECT {default}")))?;
             let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
             arrow::compute::cast_with_options(&value, field.data_type(), &options).map_err(|error| {
                 Error::invalid(format!("default {default} does not fit column \"{}\"", field.name()))
@@ -488,8 +489,7 @@ pub(super) fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
 }
 
 /// The columns of a view: the query's, under the names that the statement gives.
-fn view_schema(kind: ObjectKind, create: &CreateView, plan: &Plan) -> Result<SchemaRef, Error> {
-    let given = plan.arrow_schema();
+fn view_schema(kind: ObjectKind, create: &CreateView, given: &SchemaRef) -> Result<SchemaRef, Error> {
     let n_columns = given.fields().len();
     if create.column_names.len() > n_columns {
         return Err(Error::invalid(format!(

@@ -37,6 +37,7 @@ impl Session {
             }
         }
         match drop.kind {
+            ObjectKind::Sequence => self.drop_sequences(&names, drop.cascade)?,
             ObjectKind::Index => {
                 let going = self.catalog.indexes().filter(|index| names.contains(&index.name));
                 let mut ids = Vec::new();

@@ -12,7 +12,7 @@ use super::outcome::{Outcome, RelationInfo, Rows};
 use super::sealed::{Recorder, Sealed, SealedFact};
 use super::state::Session;
 use super::state::client::Client;
-use crate::catalog::{Created, ObjectId};
+use crate::catalog::{Created, ObjectId, begin_moves, end_moves};
 use crate::cluster::spec::{ArrangementId, DataflowId};
 use crate::connector::Connector;
 use crate::error::Error;
@@ -49,7 +49,11 @@ impl Session {
         self.begin_statement()?;
         self.check_transaction(&statement.statement)?;
         let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
+        begin_moves();
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
+        end_moves(self.is_handed_over());
+        let recorded = self.record_moves();
+        let result = result.and_then(|outcome| recorded.map(|()| outcome));
         let result = result.and_then(|outcome| self.count_held().map(|()| outcome));
         // (The limit of a statement that waits goes on.)
         if !is_inner && !self.is_handed_over() {
@@ -98,6 +102,8 @@ impl Session {
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.drop_objects(drop),
             Statement::Alter(alter) => self.alter(alter),
+            Statement::CreateSequence(create) => self.define(|session| session.create_sequence(create)),
+            Statement::AlterSequence(alter) => self.alter_sequence(alter),
             Statement::CreateSchema { name, if_not_exists } => {
                 self.define(|session| session.create_schema(name, *if_not_exists, text))
             }

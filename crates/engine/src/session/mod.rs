@@ -63,6 +63,7 @@ mod referred_rows;
 mod rules;
 mod schemas;
 mod sealed;
+mod sequences;
 mod settings;
 mod show;
 pub(crate) mod state;

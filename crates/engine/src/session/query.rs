@@ -16,7 +16,7 @@ use anabranch_plan::Plan;
 use arrow::array::ArrayRef;
 use datafusion_expr::sqlparser::ast;
 
-use super::context::{Named, visible_schema};
+use super::context::Named;
 use super::dataflows::Sink;
 use super::outcome::{Rows, SourceState};
 use super::past::Past;
@@ -40,7 +40,7 @@ impl Session {
             false => self.past(as_of, &planned.plan)?,
         };
         let batches = self.collect_as_of(&planned.plan, past.as_ref())?;
-        let schema = visible_schema(&planned);
+        let schema = planned.columns();
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let mut rows = Rows::new(schema.clone(), finish(&schema, &batches, &wanted)?);

@@ -3,7 +3,7 @@
 //! Law: no row enters for which a CHECK is false. A computed column is what its expression makes of
 //! the row. A row that wants a number gets the next one, in the order of the statement's rows.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_batch::{Batch, Diffs, Times, types};
 use anabranch_plan::{Node, Plan};
@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Int64Type};
 
 use super::state::Session;
 use super::upsert::one_by_one;
-use crate::catalog::{Object, number_max};
+use crate::catalog::{Given, Object, number_max, sequence_of_column};
 use crate::coerce::row_text;
 use crate::direct::evaluate_over;
 use crate::error::Error;
@@ -119,7 +119,7 @@ impl Session {
             let mut numbers = Vec::with_capacity(rows.len());
             for row in 0..rows.len() {
                 numbers.push(match wants.value(row) {
-                    true => Some(next_number(object, field.name(), field.data_type(), counted)?),
+                    true => Some(next_number(object, field.name(), field.data_type(), counted, &self.client.given)?),
                     false => given.is_valid(row).then(|| given.value(row)),
                 });
             }
@@ -140,7 +140,7 @@ impl Session {
             return Ok(None);
         };
         let field = object.schema.field(idx);
-        let next = || next_number(object, field.name(), field.data_type(), counted);
+        let next = || next_number(object, field.name(), field.data_type(), counted, &self.client.given);
         let numbers = (0..n_rows).map(|_| next()).collect::<Result<Vec<i64>, Error>>()?;
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
         Ok(Some(cast(&numbers, field.data_type())?))
@@ -192,8 +192,11 @@ fn next_number(
     column: &str,
     data_type: &DataType,
     counted: &crate::catalog::Counted,
+    given: &Mutex<Given>,
 ) -> Result<i64, Error> {
     let number = counted.counter.take();
+    let sequence = sequence_of_column(&object.name, column);
+    given.lock().unwrap_or_else(PoisonError::into_inner).note(&sequence, number);
     let max = number_max(data_type);
     if number > max {
         return Err(Error::data(format!(

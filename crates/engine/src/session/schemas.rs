@@ -68,8 +68,9 @@ impl Session {
         let within = |name: &str| schema_of(name).is_some_and(|schema| there.iter().any(|own| own == schema));
         let inside: Vec<String> =
             self.catalog.objects().map(|object| object.name.clone()).filter(|name| within(name)).collect();
-        if !inside.is_empty() && !cascade {
-            let list: Vec<String> = inside.iter().map(|name| format!("\"{name}\"")).collect();
+        let sequences: Vec<String> = self.catalog.sequences().keys().filter(|name| within(name)).cloned().collect();
+        if !(inside.is_empty() && sequences.is_empty()) && !cascade {
+            let list: Vec<String> = inside.iter().chain(&sequences).map(|name| format!("\"{name}\"")).collect();
             return Err(Error::invalid(format!(
                 "schema \"{}\" cannot be dropped because others depend on it",
                 there.join("\", \"")
@@ -81,6 +82,7 @@ impl Session {
         let schemas: Vec<ObjectId> =
             there.iter().filter_map(|name| Some(self.catalog.schemas().get(name)?.id)).collect();
         self.drop_with(inside, schemas)?;
+        self.drop_sequences(&sequences, true)?;
         there.iter().for_each(|name| self.catalog.remove_schema(name));
         self.allow_compaction();
         Ok(match missing.is_empty() {

@@ -27,7 +27,7 @@ use anabranch_sql::output::shown_schema;
 use anabranch_sql::statement::{ObjectKind, Subscribe};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::context::{Named, visible_schema};
+use super::context::Named;
 use super::dataflows::Sink;
 use super::envelope::Envelope;
 use super::outcome::{Changes, SourceState, StepStatus, Subscription};
@@ -58,7 +58,7 @@ impl Session {
         let Named { planned, names, .. } = self.plan_view(&subscribe.query)?;
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
-        let (schema, envelope) = told_schema(subscribe, &visible_schema(&planned))?;
+        let (schema, envelope) = told_schema(subscribe, &planned.columns())?;
         let from = if subscribe.snapshot { Time::MIN } else { as_of + 1 };
         let Buffer { bytes_max, when_full } = self.client.subscribe_buffer;
         let (before, bytes_max) = (subscribe.up_to.unwrap_or(Time::MAX), bytes_max.unwrap_or(usize::MAX));

@@ -15,7 +15,7 @@ impl Session {
         if !plan.relations().iter().any(|name| relation(name).is_some()) {
             return Ok(Arc::clone(plan));
         }
-        let snapshot = Snapshot::of(self.catalog.objects(), self.catalog.indexes(), self.catalog.schemas());
+        let snapshot = self.catalog.snapshot();
         let engine = match plan.relations().iter().any(|name| tells_of_engine(name)) {
             true => self.engine_state(),
             false => EngineState::default(),

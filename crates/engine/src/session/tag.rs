@@ -26,6 +26,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
             ObjectKind::View => "DROP VIEW",
             ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
             ObjectKind::Index => "DROP INDEX",
+            ObjectKind::Sequence => "DROP SEQUENCE",
         },
         Statement::Alter(alter) => match alter.kind {
             ObjectKind::Table => "ALTER TABLE",
@@ -33,7 +34,10 @@ pub fn command_tag(statement: &Statement) -> &'static str {
             ObjectKind::View => "ALTER VIEW",
             ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
             ObjectKind::Index => "ALTER INDEX",
+            ObjectKind::Sequence => "ALTER SEQUENCE",
         },
+        Statement::CreateSequence(_) => "CREATE SEQUENCE",
+        Statement::AlterSequence(_) => "ALTER SEQUENCE",
         Statement::CreateSchema { .. } => "CREATE SCHEMA",
         Statement::DropSchema { .. } => "DROP SCHEMA",
         Statement::Set { .. } | Statement::SetTransaction { .. } => "SET",

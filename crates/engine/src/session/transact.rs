@@ -381,6 +381,8 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::CreateIndex(_)
         | Statement::Drop(_)
         | Statement::Alter(_)
+        | Statement::CreateSequence(_)
+        | Statement::AlterSequence(_)
         | Statement::CreateSchema { .. }
         | Statement::DropSchema { .. }
         | Statement::Subscribe(_)

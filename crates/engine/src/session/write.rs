@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
-use super::context::{Named, visible_schema};
+use super::context::Named;
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::{Outcome, Rows};
 use super::referred_rows::Change;
@@ -132,7 +132,7 @@ impl Session {
                     let columns = fit_lengths(target(&object), batch.columns().to_vec())?;
                     rows.push(batch.with_columns(columns.into()));
                 }
-                let schema = visible_schema(planned);
+                let schema = planned.columns();
                 let rows = evaluate_over(&planned.plan, rows)?;
                 Some(Rows::new(
                     schema.clone(),
@@ -154,7 +154,7 @@ impl Session {
     pub(super) fn collect_finished(&mut self, planned: &Planned) -> Result<Vec<Batch>, Error> {
         self.check_kept(&planned.plan)?;
         let rows = self.collect(&planned.plan)?;
-        let schema = visible_schema(planned);
+        let schema = planned.columns();
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         if wanted.limit.is_none() && wanted.offset == 0 {

@@ -28,6 +28,7 @@ mod read;
 mod recorder;
 mod recursion;
 mod references;
+mod sequences;
 mod sharing;
 mod sources;
 mod subscribe;

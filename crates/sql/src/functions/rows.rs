@@ -14,11 +14,15 @@ use arrow::array::{
     StringViewBuilder,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type};
 use datafusion_common::{Result as DfResult, exec_err, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
+use super::forms::UUID_IN;
 use crate::regex::{Flags, Regex};
+use crate::resolve::documents::uuid_field;
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// What an argument is.
@@ -224,6 +228,12 @@ impl ScalarUDFImpl for RowFunction {
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
         Ok(answer_type(self.way(types).map_or(self.ways[0].answer, |way| way.answer)))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name, self.return_type(&types)?, true);
+        Ok(Arc::new(if self.name == UUID_IN { uuid_field(field) } else { field }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -7,8 +7,12 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
 
+use crate::resolve::documents::shown_form_of;
 use crate::resolve::type_names::sql_name;
 
 /// A function of one text to another.
@@ -277,6 +281,15 @@ impl ScalarUDFImpl for TypeOf {
 
     fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
         Ok(DataType::Utf8View)
+    }
+
+    /// (Columns have marks in plans only.)
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
+        Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {
+            Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.to_string())))),
+            None => ExprSimplifyResult::Original(args),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

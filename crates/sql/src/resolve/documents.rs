@@ -40,12 +40,26 @@ impl DocumentForm {
 const UUID: &str = "anabranch.uuid";
 const CHARACTER: &str = "anabranch.character";
 
+/// The field of a `uuid`.
+pub(crate) fn uuid_field(field: Field) -> Field {
+    field.with_metadata(HashMap::from([(KEY.to_string(), UUID.to_string())]))
+}
+
 /// The limit whose form the texts of a marked field have: literals beside them are read in it.
 pub(crate) fn kept_form_of(field: &Field) -> Option<TextLimit> {
     match field.metadata().get(KEY)?.as_str() {
         UUID => Some(TextLimit::Uuid),
         CHARACTER => Some(TextLimit::Char(u64::MAX)),
         _ => None,
+    }
+}
+
+/// The form that a marked field is shown with.
+pub(crate) fn shown_form_of(field: &Field) -> Option<TextLimit> {
+    match form_of(field) {
+        Some(DocumentForm::Json) => Some(TextLimit::Json),
+        Some(DocumentForm::Jsonb) => Some(TextLimit::Jsonb),
+        None => kept_form_of(field).filter(|form| *form == TextLimit::Uuid),
     }
 }
 

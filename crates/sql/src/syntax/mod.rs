@@ -8,6 +8,7 @@ pub(crate) mod precedence;
 pub(crate) mod recognize;
 pub mod references;
 pub(crate) mod relation_calls;
+pub mod sequence;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;

@@ -10,6 +10,7 @@ use datafusion_expr::sqlparser::ast;
 
 use crate::stack::with_deep_stack;
 use crate::syntax::references::ForeignKey;
+use crate::syntax::sequence::SequenceStatement;
 use crate::syntax::span::Span;
 
 /// A statement and where it stands.
@@ -77,6 +78,10 @@ pub enum Statement {
     Drop(Drop),
     /// `ALTER TABLE`, and `ALTER .. RENAME` of other objects.
     Alter(Alter),
+    /// `CREATE SEQUENCE`.
+    CreateSequence(SequenceStatement),
+    /// `ALTER SEQUENCE`, but for another name.
+    AlterSequence(SequenceStatement),
     /// `CREATE SCHEMA`.
     CreateSchema {
         /// Its name.
@@ -919,4 +924,6 @@ pub enum ObjectKind {
     MaterializedView,
     /// A shared arrangement.
     Index,
+    /// A counter.
+    Sequence,
 }

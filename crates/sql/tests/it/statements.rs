@@ -132,13 +132,13 @@ fn show_describe_drop_and_set_parse() {
 #[test]
 fn what_cannot_work_names_the_way_out() {
     for (text, word) in [
-        ("alter sequence s restart", "Tables can be altered"),
+        ("alter schema s rename to t", "sequences can be altered"),
         ("alter table t add foreign key (a) references u (a) on update cascade", "UPDATE the rows"),
         ("create trigger x after insert on t execute function f()", "SUBSCRIBE"),
         ("create sink s from v with (a = b)", "SUBSCRIBE"),
         ("create index on t (lower(a))", "materialized view"),
         ("create table x (a int, foreign key (a) references t (a) initially deferred)", "written first"),
-        ("create sequence s", "INSERT"),
+        ("create sequence s owned by t.a", "serial"),
     ] {
         let error = parse(text).expect_err(text);
         assert_eq!(error.kind, ErrorKind::Unsupported, "{text}: {error}");

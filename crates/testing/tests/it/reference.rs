@@ -52,6 +52,7 @@ fn session() -> Session {
     let script = "CREATE TABLE t (id int, k int, n numeric(8,2), s text, d date, ts timestamp, r int[], j jsonb);
          CREATE TABLE u (id int, k int, s text);
          CREATE VIEW v AS SELECT id FROM t;
+         CREATE SEQUENCE numbers; CREATE TABLE numbered (id serial);
          INSERT INTO t VALUES (1, 1, 1.5, 'a', '2024-01-01', '2024-01-01', '{1}', '{}'),
                               (2, 1, 2.5, 'b', '2024-01-02', '2024-01-02', '{2}', '{}')";
     session.execute(script).expect("the tables are made");

@@ -15,6 +15,7 @@ use super::lists::{DATABASE, SETTINGS, format_type, system_oid, type_lines};
 use super::rows::check_oid;
 use super::schema::{list, text};
 use super::snapshot::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, quoted};
+use crate::catalog::sequence::sequence_of_column;
 
 /// What a function gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,12 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("obj_description", Gives::Text, null),
     ("col_description", Gives::Text, null),
     ("shobj_description", Gives::Text, null),
-    ("pg_get_serial_sequence", Gives::Text, null),
+    ("pg_get_serial_sequence", Gives::Text, |snapshot, args| {
+        let relation = snapshot.relation(relation_oid(snapshot, args, 0)?)?;
+        let sequence = sequence_of_column(&relation.name, &words(args, 1)?);
+        let known = snapshot.sequences.iter().find(|known| known.space == relation.space && known.name == sequence)?;
+        Some(text(&format!("{}.{}", quoted(&known.space.1), quoted(&known.name))))
+    }),
     ("pg_get_partkeydef", Gives::Text, null),
     ("pg_get_ruledef", Gives::Text, null),
     ("pg_get_triggerdef", Gives::Text, null),
@@ -147,7 +153,11 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("pg_my_temp_schema", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(0)))),
     ("pg_postmaster_start_time", Gives::Time, null),
     ("pg_conf_load_time", Gives::Time, null),
-    ("pg_sequence_last_value", Gives::Long, null),
+    ("pg_sequence_last_value", Gives::Long, |snapshot, args| {
+        let oid = relation_oid(snapshot, args, 0)?;
+        let sequence = snapshot.sequences.iter().find(|sequence| sequence.oid == oid)?;
+        Some(ScalarValue::Int64(sequence.place.is_called.then_some(sequence.place.last)))
+    }),
     ("pg_column_is_updatable", Gives::Bool, yes),
     ("pg_relation_is_updatable", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(28)))),
     ("current_schemas", Gives::Texts, |_, args| {

@@ -5,9 +5,10 @@ use arrow::datatypes::{DataType, Field};
 
 use super::lists::{DATABASE, format_type, type_lines};
 use super::schema::{Row, SystemCell};
-use super::snapshot::{DescribedIndex, DescribedReference, DescribedRelation, Snapshot, type_of};
+use super::snapshot::{DescribedIndex, DescribedReference, DescribedRelation, DescribedSequence, Snapshot, type_of};
 use anabranch_sql::pg_types::oid;
 use anabranch_sql::references::OnDelete;
+use anabranch_sql::sql_name;
 
 type Rows = fn(&Snapshot) -> Vec<Row>;
 
@@ -16,6 +17,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("information_schema.constraint_column_usage", constraint_columns),
     ("information_schema.key_column_usage", key_columns),
     ("information_schema.schemata", schemata),
+    ("information_schema.sequences", sequences),
     ("information_schema.referential_constraints", referential_constraints),
     ("information_schema.table_constraints", table_constraints),
     ("information_schema.tables", tables),
@@ -38,6 +40,32 @@ fn schemata(snapshot: &Snapshot) -> Vec<Row> {
     };
     let made = snapshot.schemas.iter().map(|(_, name)| name.as_str());
     ["public", "information_schema", "pg_catalog"].into_iter().chain(made).map(row).collect()
+}
+
+fn sequences(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |sequence: &DescribedSequence| -> Row {
+        let shape = &sequence.place.shape;
+        let bits = match shape.data_type {
+            DataType::Int16 => 16,
+            DataType::Int32 => 32,
+            _ => 64,
+        };
+        vec![
+            ("sequence_catalog", DATABASE.into()),
+            ("sequence_schema", sequence.space.1.as_str().into()),
+            ("sequence_name", sequence.name.as_str().into()),
+            ("data_type", sql_name(&shape.data_type).into()),
+            ("numeric_precision", bits.into()),
+            ("numeric_precision_radix", 2.into()),
+            ("numeric_scale", 0.into()),
+            ("start_value", shape.start.to_string().into()),
+            ("minimum_value", shape.min.to_string().into()),
+            ("maximum_value", shape.max.to_string().into()),
+            ("increment", shape.step.to_string().into()),
+            ("cycle_option", shape.cycles.into()),
+        ]
+    };
+    snapshot.sequences.iter().map(row).collect()
 }
 
 fn named(relation: &DescribedRelation) -> Row {

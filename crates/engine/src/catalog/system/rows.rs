@@ -3,10 +3,11 @@
 use super::lists::{DATABASE, SETTINGS, type_lines};
 use super::schema::{Row, SystemCell};
 use super::snapshot::{
-    COLUMNS_MAX, DescribedIndex, DescribedReference, DescribedRelation, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC,
-    Snapshot, default_oid, type_of,
+    COLUMNS_MAX, DescribedIndex, DescribedReference, DescribedRelation, DescribedSequence, INFORMATION_SCHEMA, OWNER,
+    PG_CATALOG, PUBLIC, Snapshot, default_oid, type_of,
 };
 use anabranch_sql::references::OnDelete;
+use anabranch_sql::sql_name;
 use arrow::datatypes::Field;
 
 /// The operator class of all keys: they are ordered.
@@ -31,6 +32,8 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_matviews", |snapshot| shown_views(snapshot, 'm')),
     ("pg_namespace", namespaces),
     ("pg_roles", |_| roles("rolname")),
+    ("pg_sequence", sequences),
+    ("pg_sequences", shown_sequences),
     ("pg_settings", |_| settings()),
     ("pg_tables", tables),
     ("pg_tablespace", |_| tablespaces()),
@@ -77,7 +80,52 @@ fn classes(snapshot: &Snapshot) -> Vec<Row> {
         row.push(("relnamespace", snapshot.relations[index.relation].space.0.into()));
         row
     });
-    relations.chain(indexes).collect()
+    let sequences = snapshot.sequences.iter().map(|sequence| {
+        let mut row = class(sequence.oid, &sequence.name, 'S', 0, 3, false);
+        row.push(("relnamespace", sequence.space.0.into()));
+        row
+    });
+    relations.chain(indexes).chain(sequences).collect()
+}
+
+fn sequences(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |sequence: &DescribedSequence| -> Row {
+        let shape = &sequence.place.shape;
+        vec![
+            ("seqrelid", sequence.oid.into()),
+            ("seqtypid", type_of(&Field::new("", shape.data_type.clone(), false)).oid.into()),
+            ("seqstart", SystemCell::Number(shape.start)),
+            ("seqincrement", SystemCell::Number(shape.step)),
+            ("seqmax", SystemCell::Number(shape.max)),
+            ("seqmin", SystemCell::Number(shape.min)),
+            ("seqcache", SystemCell::Number(1)),
+            ("seqcycle", shape.cycles.into()),
+        ]
+    };
+    snapshot.sequences.iter().map(row).collect()
+}
+
+fn shown_sequences(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |sequence: &DescribedSequence| -> Row {
+        let shape = &sequence.place.shape;
+        vec![
+            ("schemaname", sequence.space.1.as_str().into()),
+            ("sequencename", sequence.name.as_str().into()),
+            ("sequenceowner", DATABASE.into()),
+            ("data_type", sql_name(&shape.data_type).into()),
+            ("start_value", SystemCell::Number(shape.start)),
+            ("min_value", SystemCell::Number(shape.min)),
+            ("max_value", SystemCell::Number(shape.max)),
+            ("increment_by", SystemCell::Number(shape.step)),
+            ("cycle", shape.cycles.into()),
+            ("cache_size", SystemCell::Number(1)),
+            (
+                "last_value",
+                if sequence.place.is_called { SystemCell::Number(sequence.place.last) } else { SystemCell::Null },
+            ),
+        ]
+    };
+    snapshot.sequences.iter().map(row).collect()
 }
 
 fn class(oid: u32, name: &str, kind: char, access: u32, n_columns: usize, has_index: bool) -> Row {

@@ -11,7 +11,9 @@ use arrow::datatypes::{Field, SchemaRef};
 
 use crate::catalog::created::ObjectId;
 use crate::catalog::object::{Index, Object};
+use crate::catalog::rules::number_max;
 use crate::catalog::schemas::{Schema, schema_of};
+use crate::catalog::sequence::{CounterPlace, Sequence, sequence_of_column};
 
 /// The first number of objects that users make.
 const FIRST: u32 = 16_384;
@@ -19,6 +21,8 @@ const FIRST: u32 = 16_384;
 const NUMBERS_EACH: u32 = 4;
 /// Defaults of columns are counted from here.
 const FIRST_DEFAULT: u32 = 1 << 30;
+/// Counters of columns are counted from here and their defaults' numbers.
+const FIRST_SEQUENCE: u32 = 1 << 30;
 /// Columns of one relation, at most, as far as numbers of defaults go.
 pub(super) const COLUMNS_MAX: u32 = 2_048;
 
@@ -38,6 +42,29 @@ pub(crate) struct Snapshot {
     pub(super) indexes: Vec<DescribedIndex>,
     /// Schemas of users: numbers and names.
     pub(super) schemas: Vec<(u32, String)>,
+    pub(super) sequences: Vec<DescribedSequence>,
+}
+
+/// A sequence, or the counter of a column.
+#[derive(Debug)]
+pub(super) struct DescribedSequence {
+    pub oid: u32,
+    /// Its name within its schema.
+    pub name: String,
+    /// The number and the name of its schema.
+    pub space: (u32, String),
+    pub place: CounterPlace,
+}
+
+impl DescribedSequence {
+    /// What the catalog calls it.
+    pub fn full_name(&self) -> String {
+        full_name(&self.space, &self.name)
+    }
+}
+
+fn full_name(space: &(u32, String), name: &str) -> String {
+    if space.0 == PUBLIC { name.to_owned() } else { format!("{}.{name}", space.1) }
 }
 
 /// A relation.
@@ -82,7 +109,7 @@ pub(super) struct DescribedReference {
 impl DescribedRelation {
     /// What the catalog calls it.
     pub fn full_name(&self) -> String {
-        if self.space.0 == PUBLIC { self.name.clone() } else { format!("{}.{}", self.space.1, self.name) }
+        full_name(&self.space, &self.name)
     }
 
     /// How a column numbers rows, if it does.
@@ -112,8 +139,8 @@ impl DescribedRelation {
         match self.made.get(column) {
             Some(Made::Computed(expr)) => Some(format!("({expr})")),
             Some(Made::Numbered(Numbering { form: NumberingForm::Serial, .. })) => {
-                let column = self.schema.field(column).name();
-                Some(format!("nextval('{}_{column}_seq'::regclass)", self.full_name()))
+                let sequence = sequence_of_column(&self.full_name(), self.schema.field(column).name());
+                Some(format!("nextval('{sequence}'::regclass)"))
             }
             Some(Made::Numbered(_)) => None,
             _ => self.defaults.get(column).cloned().flatten(),
@@ -143,6 +170,7 @@ impl Snapshot {
         objects: impl Iterator<Item = &'a Object>,
         named: impl Iterator<Item = &'a Index>,
         schemas: &BTreeMap<String, Schema>,
+        sequences: &BTreeMap<String, Sequence>,
     ) -> Snapshot {
         let schemas: Vec<(u32, String)> =
             schemas.iter().map(|(name, schema)| (number(schema.id), name.clone())).collect();
@@ -169,7 +197,13 @@ impl Snapshot {
             Some(DescribedIndex { oid, name, relation, key, constraint: None, is_unique: index.is_unique })
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
-        Snapshot { relations, indexes, schemas }
+        let sequences = described_sequences(sequences, &objects, &relations, &schemas);
+        Snapshot { relations, indexes, schemas, sequences }
+    }
+
+    /// Numbers and names of sequences, those of columns too.
+    pub(crate) fn sequence_names(&self) -> impl Iterator<Item = (u32, String)> {
+        self.sequences.iter().map(|sequence| (sequence.oid, sequence.full_name()))
     }
 
     pub(super) fn relation(&self, oid: u32) -> Option<&DescribedRelation> {
@@ -185,7 +219,8 @@ impl Snapshot {
         let name = name.strip_prefix("public.").unwrap_or(name);
         let relation = self.relations.iter().find(|relation| relation.full_name() == name);
         let index = || self.indexes.iter().find(|index| index.name == name).map(|index| index.oid);
-        relation.map(|relation| relation.oid).or_else(index)
+        let sequence = || self.sequences.iter().find(|sequence| sequence.full_name() == name);
+        relation.map(|relation| relation.oid).or_else(index).or_else(|| Some(sequence()?.oid))
     }
 
     /// The key that a foreign key refers to.
@@ -201,7 +236,9 @@ impl Snapshot {
     /// The name of a relation or an index.
     pub(super) fn name_of(&self, oid: u32) -> Option<&str> {
         let relation = self.relation(oid).map(|relation| relation.name.as_str());
-        relation.or_else(|| self.index(oid).map(|index| index.name.as_str()))
+        let sequence = || self.sequences.iter().find(|sequence| sequence.oid == oid);
+        let index = || self.index(oid).map(|index| index.name.as_str());
+        relation.or_else(index).or_else(|| Some(sequence()?.name.as_str()))
     }
 
     pub(super) fn columns_of(&self, index: &DescribedIndex) -> impl Iterator<Item = &Field> {
@@ -232,13 +269,46 @@ fn own_name(name: &str, space: u32) -> &str {
     }
 }
 
-fn described(object: &Object, schemas: &[(u32, String)]) -> DescribedRelation {
-    let space = schema_of(&object.name).and_then(|schema| {
+/// The schema of an object.
+fn space_of(name: &str, id: ObjectId, schemas: &[(u32, String)]) -> (u32, String) {
+    let space = schema_of(name).and_then(|schema| {
         let known = schemas.iter().find(|(_, name)| name == schema).cloned();
         // (A client's own tables are in a schema that has no row.)
-        known.or_else(|| schema.starts_with("pg_temp_").then(|| (number(object.id) + 3, schema.to_owned())))
+        known.or_else(|| schema.starts_with("pg_temp_").then(|| (number(id) + 3, schema.to_owned())))
     });
-    let space = space.unwrap_or((PUBLIC, "public".to_owned()));
+    space.unwrap_or((PUBLIC, "public".to_owned()))
+}
+
+fn described_sequences(
+    made: &BTreeMap<String, Sequence>,
+    objects: &[&Object],
+    relations: &[DescribedRelation],
+    schemas: &[(u32, String)],
+) -> Vec<DescribedSequence> {
+    let of_columns = objects.iter().zip(relations).flat_map(|(object, relation)| {
+        object.rules.counters.iter().map(|counted| {
+            let field = relation.schema.field(counted.column);
+            let mut place = counted.counter.place();
+            place.shape.data_type = field.data_type().clone();
+            place.shape.max = place.shape.max.min(number_max(field.data_type()));
+            DescribedSequence {
+                oid: FIRST_SEQUENCE.wrapping_add(default_oid(relation, counted.column)),
+                name: sequence_of_column(&relation.name, field.name()),
+                space: relation.space.clone(),
+                place,
+            }
+        })
+    });
+    let made = made.iter().map(|(name, sequence)| {
+        let space = space_of(name, sequence.id, schemas);
+        let (oid, name) = (number(sequence.id), own_name(name, space.0).to_owned());
+        DescribedSequence { oid, name, space, place: sequence.counter.place() }
+    });
+    of_columns.chain(made).collect()
+}
+
+fn described(object: &Object, schemas: &[(u32, String)]) -> DescribedRelation {
+    let space = space_of(&object.name, object.id, schemas);
     let columns: Vec<&str> = object.schema.fields().iter().map(|field| field.name().as_str()).collect();
     let checks = object.rules.declared.checks.iter().map(|check| {
         let named = columns.iter().enumerate().filter(|(_, column)| check.names(column));

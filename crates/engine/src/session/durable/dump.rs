@@ -110,6 +110,11 @@ impl Script<'_> {
                 self.statement(&text)?;
                 continue;
             }
+            if let Some(Statement::CreateSequence(create)) = statements.first().map(|parsed| &parsed.statement) {
+                self.statement(&text)?;
+                self.stand(created.id, &create.name)?;
+                continue;
+            }
             match self.input(created.id, &text)? {
                 Some(input) => inputs.push(input),
                 None => others.push(text),
@@ -130,6 +135,14 @@ impl Script<'_> {
         inputs.iter().flat_map(|input| &input.references).try_for_each(|text| self.statement(text))?;
         inputs.iter().filter(|input| input.has_rows && !input.keeps_rows).try_for_each(|input| self.rows(input))?;
         self.out.flush().map_err(|error| cannot_write(&error))
+    }
+
+    /// Lets a sequence go on.
+    fn stand(&mut self, id: u64, name: &str) -> Result<(), Error> {
+        let Some(value) = self.contents.fact(id, COUNTERS) else { return Ok(()) };
+        let value = std::str::from_utf8(value).unwrap_or_default().replace(',', ", ");
+        let name = quoted_path(name).replace('\'', "''");
+        self.statement(&format!("SELECT setval('{name}', {value})"))
     }
 
     /// The table or source that a statement makes, if it makes one.

@@ -17,7 +17,7 @@ use arrow::datatypes::Schema;
 
 use super::facts::{COLUMNS, COUNTERS, DEFINITION, RETAIN_HISTORY, SOURCE, WATERMARK, read_columns};
 use super::keeper::{Keeper, folder_error};
-use crate::catalog::{ObjectId, Retain};
+use crate::catalog::{Counter, ObjectId, Retain};
 use crate::error::Error;
 use crate::pump::Stand;
 use crate::session::sealed::Sealed;
@@ -72,6 +72,8 @@ impl Session {
         self.timeline.restart(time - 1);
         let (schemas, recorded): (Vec<Recorded>, Vec<Recorded>) =
             recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateSchema { .. }));
+        let (sequences, recorded): (Vec<Recorded>, Vec<Recorded>) =
+            recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateSequence(_)));
         let (inputs, others): (Vec<Recorded>, Vec<Recorded>) =
             recorded.into_iter().partition(|recorded| is_input(&recorded.statement));
         let mut id_max = contents.id_max();
@@ -80,6 +82,10 @@ impl Session {
             if let Statement::CreateSchema { name, .. } = &schema.statement {
                 self.catalog.add_schema(name, &schema.text);
             }
+        }
+        for recorded in &sequences {
+            self.catalog.restart_ids(recorded.id);
+            self.restore_sequence(contents, recorded).map_err(|error| cannot_restore(&recorded.text, error))?;
         }
         for input in &inputs {
             self.catalog.restart_ids(input.id);
@@ -103,6 +109,16 @@ impl Session {
         self.allow_compaction();
         self.settings.retain_history_micros = retained;
         self.restore_settings(contents)
+    }
+
+    fn restore_sequence(&mut self, contents: &Contents, recorded: &Recorded) -> Result<(), Error> {
+        let Statement::CreateSequence(create) = &recorded.statement else { return Ok(()) };
+        let counter = Counter::new(create.options.shape()?);
+        if let Some(value) = contents.fact(recorded.id.0, COUNTERS) {
+            counter.restore(value).ok_or_else(|| malformed(recorded.id, COUNTERS))?;
+        }
+        self.catalog.add_sequence(&create.name, recorded.text.clone(), Arc::new(counter));
+        Ok(())
     }
 
     /// A table or source, without its rows.

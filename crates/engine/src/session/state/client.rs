@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex};
 
 use anabranch_flow::account::Account;
 use anabranch_flow::account::memory::{Hold, MemoryPart};
@@ -11,6 +12,7 @@ use anabranch_sql::files::ReadFile;
 use anabranch_store::Durability;
 use arrow::array::RecordBatch;
 
+use crate::catalog::Given;
 use crate::prepared::Prepared;
 use crate::session::outcome::Rows;
 use crate::session::state::copying::Copying;
@@ -55,6 +57,8 @@ pub(crate) struct Client {
     pub durability_after: Option<Durability>,
     /// The number of the client's schema of temporary tables, if it has made any.
     pub temporary: Option<u64>,
+    /// The numbers of sequences that it was given.
+    pub given: Arc<Mutex<Given>>,
     /// Tables of the files that the statement which runs reads.
     pub files: BTreeMap<ReadFile, String>,
 }
@@ -76,6 +80,7 @@ impl Client {
             durability: options.durability,
             durability_after: None,
             temporary: None,
+            given: Arc::default(),
             files: BTreeMap::new(),
         }
     }

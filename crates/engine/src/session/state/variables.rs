@@ -29,6 +29,8 @@ pub(crate) enum SettingTakes {
     Time,
     /// A whole number in this range.
     Whole(i64, i64),
+    /// Schemas, of which names without a schema may mean these alone.
+    Schemas(&'static [&'static str]),
     /// Nothing: the parameter is told, not set.
     Nothing,
 }
@@ -52,6 +54,7 @@ pub(crate) const UTF8: &[&str] = &["utf8", "utf-8", "unicode"];
 pub(crate) const UTC: &[&str] =
     &["utc", "gmt", "etc/utc", "etc/gmt", "z", "zulu", "universal", "greenwich", "0", "+0", "+00", "+00:00"];
 pub(crate) const ISO: &[&str] = &["iso", "iso, mdy", "iso, dmy", "iso, ymd", "iso,mdy", "mdy", "iso, us"];
+pub(crate) const PATH: &[&str] = &["public", "pg_catalog", "$user", "pg_temp", "information_schema", ""];
 pub(crate) const LEVELS: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
 pub(crate) const MESSAGES: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error", "fatal", "panic",
@@ -79,7 +82,7 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
     "lock_timeout" "0" SettingTakes::Time, "has no effect: no statement waits for a lock";
     "max_identifier_length" "63" SettingTakes::Nothing, "has no effect: names may be longer";
     "row_security" "on" SettingTakes::Switch, "has no effect";
-    "search_path" "public" SettingTakes::Text, "there is one schema, named public";
+    "search_path" "public" SettingTakes::Schemas(PATH), "names without a schema mean objects of public";
     "server_encoding" "UTF8" SettingTakes::Nothing, "the encoding of texts";
     "server_version" "15.0" SettingTakes::Nothing, "the version of PostgreSQL that answers are compared with";
     "server_version_num" "150000" SettingTakes::Nothing, "the same as a number";
@@ -192,6 +195,16 @@ pub(crate) fn taken(variable: &Setting, value: &str) -> Result<String, Error> {
                 "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".".to_owned(),
             ),
         },
+        SettingTakes::Schemas(known) => {
+            let names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']));
+            match names.into_iter().find(|name| !known.contains(&name.to_lowercase().as_str())) {
+                None => Ok(value.to_owned()),
+                Some(other) => Err(Error::invalid(format!("{name} cannot have the schema \"{other}\""))
+                    .with_sqlstate("0A000")
+                    .with_detail("A name without a schema means an object of \"public\".")
+                    .with_hint(format!("Name the objects with their schema, as in {other}.name."))),
+            }
+        }
         SettingTakes::Nothing => Ok(String::new()),
     }
 }

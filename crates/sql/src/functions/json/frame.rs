@@ -13,7 +13,8 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
-use datafusion_common::{Result as DfResult, exec_err, plan_err};
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, exec_err, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -21,6 +22,7 @@ use datafusion_expr::{
 };
 
 use super::document::quoted;
+use super::row;
 use crate::functions::output::{is_null, printer};
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
@@ -152,6 +154,42 @@ impl std::fmt::Debug for JsonFunction {
     }
 }
 
+impl JsonFunction {
+    /// The arguments with calls around columns of documents, and with rows that keep marks; `None`
+    /// where nothing is to be done. Rows are computed without the marks of columns, but with those
+    /// of calls.
+    fn with_marks(&self, args: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+        let marked = |(at, arg): (usize, &Expr)| {
+            if self.takes(at) != Some(Takes::Any) {
+                return None;
+            }
+            if matches!(arg, Expr::ScalarFunction(_)) {
+                return row::marked(arg, schema, document);
+            }
+            let (_, field) = arg.to_field(schema).ok()?;
+            form_of(&field).map(|_| document(arg.clone()))
+        };
+        let marked: Vec<Option<Expr>> = args.iter().enumerate().map(marked).collect();
+        let any = marked.iter().any(Option::is_some);
+        any.then(|| args.iter().zip(marked).map(|(arg, marked)| marked.unwrap_or_else(|| arg.clone())).collect())
+    }
+}
+
+/// A document in a call, whose mark stays where that of a column does not.
+fn document(value: Expr) -> Expr {
+    call("__json_document", vec![value])
+}
+
+/// The call with marks, if it is one of a function of documents that lacks them.
+pub(crate) fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::ScalarFunction(function) = &expr else { return Transformed::no(expr) };
+    let Some(own) = function.func.inner().downcast_ref::<JsonFunction>() else { return Transformed::no(expr) };
+    match own.with_marks(&function.args, schema) {
+        Some(args) => Transformed::yes(call(own.of.name, args)),
+        None => Transformed::no(expr),
+    }
+}
+
 impl PartialEq for JsonFunction {
     fn eq(&self, other: &Self) -> bool {
         self.of.name == other.of.name
@@ -201,21 +239,11 @@ impl ScalarUDFImpl for JsonFunction {
         }))
     }
 
-    /// Plans do not keep the marks of columns, those of calls they do.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
-        let is_column_of_documents = |(at, arg): (usize, &Expr)| {
-            let field = arg.to_field(info.schema().as_ref()).map(|(_, field)| field);
-            self.takes(at) == Some(Takes::Any)
-                && !matches!(arg, Expr::ScalarFunction(_))
-                && field.is_ok_and(|field| form_of(&field).is_some())
-        };
-        let wrapped: Vec<bool> = args.iter().enumerate().map(is_column_of_documents).collect();
-        if !wrapped.contains(&true) {
-            return Ok(ExprSimplifyResult::Original(args));
-        }
-        let wrap = |(arg, is_wrapped): (Expr, bool)| if is_wrapped { call("__json_document", vec![arg]) } else { arg };
-        let args = args.into_iter().zip(wrapped).map(wrap).collect();
-        Ok(ExprSimplifyResult::Simplified(call(self.of.name, args)))
+        Ok(match self.with_marks(&args, info.schema()) {
+            Some(args) => ExprSimplifyResult::Simplified(call(self.of.name, args)),
+            None => ExprSimplifyResult::Original(args),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -10,6 +10,7 @@ mod frame;
 pub(crate) mod operators;
 mod order;
 mod path;
+mod row;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use datafusion_expr::ScalarUDF;
 
 use document::{Document, DocumentNode, Value, place, quoted};
 use frame::Takes::{Any, Bool, Document as Doc, Key, Path, Text};
+pub(crate) use frame::marked;
 use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes};
 use path::Question;
 
@@ -61,6 +63,7 @@ const TABLE: &[Row] = &[
     ("json_in", &[Text], 1, Gives::Json, |args| read(TextLimit::Json, args)),
     ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
     ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
+    ("__jsonb_document", &[Doc], 1, Gives::Jsonb, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
     ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get_of_jsonb(args, raw)),
     ("__json_get_text", &[Doc, Key], 2, Gives::Text, |args| get(args, plain)),
@@ -113,20 +116,24 @@ const TABLE: &[Row] = &[
     ("__jsonb_path_is_there", &[Doc, Text], 2, Gives::Bool, |args| exists_by_path(args, true)),
     ("__jsonb_path_holds", &[Doc, Text], 2, Gives::Bool, |args| matched_by_path(args, true)),
     ("__json_elements", &[Doc], 1, Gives::Texts, |args| elements(args, raw)),
+    ("__jsonb_elements", &[Doc], 1, Gives::Texts, |args| elements(args, normal_part)),
     ("__json_elements_text", &[Doc], 1, Gives::Texts, |args| elements(args, plain)),
     ("__json_keys", &[Doc], 1, Gives::Texts, |args| members(args, |_, name, _| Some(name.to_string()))),
     ("__json_values", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| raw(document, node))),
+    ("__jsonb_values", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| normal_part(document, node))),
     ("__json_values_text", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| plain(document, node))),
 ];
 
 /// Functions of several rows, and the lists whose elements these are.
 pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
     Some(match name {
-        "json_array_elements" | "jsonb_array_elements" => &[("__json_elements", "value")],
+        "json_array_elements" => &[("__json_elements", "value")],
+        "jsonb_array_elements" => &[("__jsonb_elements", "value")],
         "json_array_elements_text" | "jsonb_array_elements_text" => &[("__json_elements_text", "value")],
         "jsonb_path_query" => &[("__jsonb_path_values", "")],
         "json_object_keys" | "jsonb_object_keys" => &[("__json_keys", "")],
-        "json_each" | "jsonb_each" => &[("__json_keys", "key"), ("__json_values", "value")],
+        "json_each" => &[("__json_keys", "key"), ("__json_values", "value")],
+        "jsonb_each" => &[("__json_keys", "key"), ("__jsonb_values", "value")],
         "json_each_text" | "jsonb_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
         _ => return None,
     })
@@ -169,6 +176,11 @@ fn all_by_path(args: &[Arg]) -> Result<FrameOut, String> {
 
 fn raw(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
     Some(document.raw(node).to_string())
+}
+
+/// The part in its normal form, which that of a text need not have.
+fn normal_part(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
+    normal(document.raw(node))
 }
 
 fn plain(document: &Document<'_>, node: &DocumentNode) -> Option<String> {

@@ -52,5 +52,19 @@ impl Clock {
 
 /// Whether a function that is not immutable depends on more than its arguments and settings we fix.
 fn is_unsteady(name: &str) -> bool {
-    matches!(name, "now" | "current_timestamp" | "current_date" | "current_time" | "today" | "random" | "uuid" | "rand")
+    matches!(
+        name,
+        "now"
+            | "current_timestamp"
+            | "current_date"
+            | "current_time"
+            | "today"
+            | "random"
+            | "uuid"
+            | "rand"
+            | "nextval"
+            | "currval"
+            | "setval"
+            | "lastval"
+    )
 }

@@ -14,6 +14,7 @@ pub(crate) mod clock;
 pub(crate) mod conform;
 pub(crate) mod decorrelate;
 pub(crate) mod distinct_on;
+mod document_marks;
 pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
@@ -111,6 +112,14 @@ const STEPS: &[Step] = &[
         without: Loss::WrongAnswer,
     }),
     Step::Rules,
+    Step::Plan(Pass {
+        name: "marks of documents",
+        run: document_marks::replace,
+        gives: "calls around columns that are documents, in functions of documents",
+        reason: "rows are computed without the marks of columns, and common_sub_expression_eliminate makes columns",
+        example: "SELECT jsonb_build_array(d), to_jsonb(d) FROM (SELECT jsonb_build_object('k', k) AS d FROM t) q",
+        without: Loss::WrongAnswer,
+    }),
 ];
 
 /// Resolves types, decorrelates and optimises.

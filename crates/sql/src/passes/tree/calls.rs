@@ -103,7 +103,7 @@ fn call(function: &Function) -> Option<String> {
             Some(format!("unnest(generate_series(1, array_length({list}, {dimension})))"))
         }
         ("timeofday", []) => Some("to_char(now(), 'Dy Mon DD HH24:MI:SS.US YYYY TZ')".into()),
-        ("gen_random_uuid", []) => Some("uuid()".into()),
+        ("gen_random_uuid", []) => Some("CAST(uuid() AS uuid)".into()),
         ("div", [a, b]) => Some(format!("((({a}) - ({a}) % ({b})) / ({b}))")),
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
         ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),

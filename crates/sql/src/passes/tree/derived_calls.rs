@@ -44,6 +44,12 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         {
             format!("{name}(CAST({value} AS interval))")
         }
+        // (The name of a type is a cast.)
+        (
+            "int2" | "int4" | "int8" | "float4" | "float8" | "bool" | "text" | "bytea" | "date" | "timestamptz"
+            | "uuid" | "json" | "jsonb",
+            [x],
+        ) => format!("CAST({x} AS {name})"),
         // (Zeros at the end are not kept.)
         ("min_scale", [x]) => format!("length(split_part(CAST(CAST({x} AS numeric) AS text), '.', 2))"),
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),

@@ -1,17 +1,34 @@
-//! `ORDER BY count` and `ORDER BY "?column?"`: items of the select list by the names that
-//! PostgreSQL gives them.
+//! `ORDER BY count`, `ORDER BY "?column?"` and `ORDER BY 2`: items of the select list by the names
+//! that PostgreSQL gives them, by their places, and by their expressions.
 //!
 //! A bare name in ORDER BY is an output column before it is a column of a table. DataFusion knows
-//! the names that the user wrote; an item without one has its text for a name there.
+//! the names that the user wrote; an item without one has its text for a name there. Beside
+//! aggregates it does not find an item by that text.
 
-use datafusion_expr::sqlparser::ast::{Expr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
+use std::ops::ControlFlow;
+
+use datafusion_expr::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, visit_expressions,
+};
 
 use super::expression_names::{item_name, select_items};
 use crate::error::Result;
 use crate::syntax::names::fold;
 
-/// Puts items without a name of their own in the place of their names.
-pub(super) fn write_out(select: &mut Select, order_by: Option<&mut OrderBy>) {
+/// Puts items without a name of their own in the place of their names, and names in the place of
+/// items and of their positions.
+pub(super) fn write_out(select: &mut Select, mut order_by: Option<&mut OrderBy>) {
+    let at = order_by.as_deref_mut().map_or_else(Vec::new, |order_by| places_of(select, order_by));
+    for (key, at) in at {
+        // (An item whose name others have is written once more.)
+        let item = name_item(select, at).map(Expr::Identifier);
+        let item = item.or_else(|| computed_item(&select.projection[at]).filter(|item| !is_key(select, item)));
+        if let (Some(item), Some(OrderBy { kind: OrderByKind::Expressions(keys), .. })) =
+            (item, order_by.as_deref_mut())
+        {
+            keys[key].expr = item;
+        }
+    }
     for_each_name(order_by, |name| {
         let mut named = select.projection.iter().filter(|item| item_name(item).as_deref() == Some(name));
         // Two items of one name are ambiguous, which DataFusion says; a name that the user gave,
@@ -50,6 +67,75 @@ pub(super) fn as_positions(query: &mut Query) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// The keys that are computed items, said by their positions or once more, and the items' places.
+fn places_of(select: &Select, order_by: &OrderBy) -> Vec<(usize, usize)> {
+    let OrderByKind::Expressions(keys) = &order_by.kind else { return vec![] };
+    let place = |key: &Expr| match key {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,
+        key => select.projection.iter().position(|item| item_expr(item) == Some(key)),
+    };
+    // (A star stands for several places.)
+    let n_single = select.projection.iter().take_while(|item| item_expr(item).is_some()).count();
+    let found = keys.iter().enumerate().filter_map(|(n, key)| Some((n, place(&key.expr)?)));
+    found.filter(|(_, at)| *at < n_single).collect()
+}
+
+fn item_expr(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+/// Whether the groups are made by an item, which DataFusion then finds by its place.
+fn is_key(select: &Select, item: &Expr) -> bool {
+    matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.contains(item))
+}
+
+/// The name of a computed item, which is written beside it; `None` where others are called so.
+fn name_item(select: &mut Select, at: usize) -> Option<Ident> {
+    let name = item_name(select.projection.get(at)?)?;
+    if names_column(select.projection.get(at)?, &name) {
+        return None;
+    }
+    let is_other = |(n, item): (usize, &SelectItem)| n != at && item_name(item).is_none_or(|other| other == name);
+    if select.projection.iter().enumerate().any(is_other) {
+        return None;
+    }
+    match &mut select.projection[at] {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+        item => {
+            let (expr, alias) = (computed_item(item)?, Ident::with_quote('"', name));
+            *item = SelectItem::ExprWithAlias { expr, alias: alias.clone() };
+            Some(alias)
+        }
+    }
+}
+
+/// Whether a column of that name is in an item without a name, as in `x::text`: the name would be
+/// taken for the column.
+fn names_column(item: &SelectItem, name: &str) -> bool {
+    let SelectItem::UnnamedExpr(expr) = item else { return false };
+    let found = visit_expressions(expr, |expr| match expr {
+        Expr::Identifier(ident) if fold(ident) == name => ControlFlow::Break(()),
+        Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|part| fold(part) == name) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// The expression of an item that is more than a column or a literal, and has no name.
+fn computed_item(item: &SelectItem) -> Option<Expr> {
+    let SelectItem::UnnamedExpr(expr) = item else { return None };
+    (!is_column(expr) && !matches!(expr, Expr::Value(_))).then(|| expr.clone())
 }
 
 fn for_each_name(order_by: Option<&mut OrderBy>, item: impl Fn(&str) -> Option<Expr>) {

@@ -92,7 +92,7 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let item = |(n, list): (usize, &String)| {
         // (Names are distinct below; what is shown is the list of columns.)
         let name = if columns[..n].contains(&columns[n]) { format!("__repeated_{n}") } else { columns[n].clone() };
-        format!("unnest({list}) AS {}", Ident::with_quote('"', name))
+        format!("{} AS {}", element(list), Ident::with_quote('"', name))
     };
     let items: Vec<String> = lists.iter().enumerate().map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
@@ -140,6 +140,20 @@ fn lists(name: &str, args: &[FunctionArg]) -> Option<Vec<String>> {
     }
 }
 
+/// An element of a list. (A list of documents is one of texts to the planner.)
+fn element(list: &str) -> String {
+    let forms = [("__json_elements(", "__json_document"), ("__json_values(", "__json_document")];
+    let forms = forms.into_iter().chain([
+        ("__jsonb_elements(", "__jsonb_document"),
+        ("__jsonb_values(", "__jsonb_document"),
+        ("__jsonb_path_values(", "__jsonb_document"),
+    ]);
+    match forms.into_iter().find(|(start, _)| list.starts_with(start)) {
+        Some((_, form)) => format!("{form}(unnest({list}))"),
+        None => format!("unnest({list})"),
+    }
+}
+
 /// Rewrites the items of a select list that are such calls.
 ///
 /// # Errors
@@ -159,7 +173,7 @@ pub(super) fn in_select(select: &mut Select) -> Result<()> {
             let hint = format!("Write FROM table, {name}(..) AS e(key, value).");
             return Err(SqlError::unsupported(format!("{name}() in a select list"), hint));
         }
-        let unnested = parse_expr(&format!("unnest({})", lists[0]))?;
+        let unnested = parse_expr(&element(&lists[0]))?;
         *item = match item {
             SelectItem::ExprWithAlias { alias, .. } => {
                 SelectItem::ExprWithAlias { expr: unnested, alias: alias.clone() }

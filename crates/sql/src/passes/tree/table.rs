@@ -6,9 +6,9 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts,
-    json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records, recursion,
-    refuse, rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds, vectors,
-    whole_rows, window_table,
+    inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records,
+    recursion, refuse, rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds,
+    values_types, vectors, whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -109,6 +109,14 @@ const OPERANDS: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
+        name: "orders of queries in aggregates over them",
+        run: Hooks { ordered: Some(|select, _, _| inner_order::carry(select)), ..NONE },
+        gives: "lists in the order of the query in FROM that they are made of",
+        reason: "rows have no order, and DataFusion drops that of a query in FROM",
+        example: "SELECT array_agg(k) AS l FROM (SELECT k FROM t ORDER BY x DESC) q",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
         name: "named windows written out",
         run: Hooks { ordered: Some(|select, order_by, _| named_windows::write_out(select, order_by)), ..NONE },
         gives: "calls with their whole window in place of WINDOW and names of windows",
@@ -163,6 +171,14 @@ const TESTS: &[Pass<Hooks>] = &[
         reason: "DataFusion plans three joins for ANY, where IN is one semijoin",
         example: "SELECT k FROM t WHERE x = ANY (SELECT x FROM u)",
         without: Loss::Cost,
+    },
+    Pass {
+        name: "types of literals in VALUES",
+        run: Hooks { query: Some(|query, _| values_types::cast_literals(query)), ..NONE },
+        gives: "casts of literals in quotes to the type that another row says",
+        reason: "DataFusion takes the literal for a text, and refuses a column of two types",
+        example: "SELECT d FROM (VALUES (date '2020-01-01'), ('2020-01-02')) v (d)",
+        without: Loss::Failure,
     },
     Pass {
         name: "select from VALUES",

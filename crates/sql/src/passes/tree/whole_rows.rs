@@ -4,6 +4,7 @@
 //!     t            named_struct('a', t.a, 'b', t.b)
 //!     (t).a        t.a
 //!     t IS NULL    (t.a, t.b) IS NULL
+//!     e            e.value              beside jsonb_array_elements(..) e, whose rows are values
 //! ```
 //!
 //! Law: a column of that name is meant before the table. Where an outer join makes up NULLs in
@@ -15,6 +16,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::columns::{Known, factor_columns};
 use crate::error::Result;
+use crate::functions::json::lists_of;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::call;
@@ -33,13 +35,16 @@ pub(super) fn write_out(
     known: &Known,
     catalog: &dyn Catalog,
 ) -> Result<()> {
-    let tables: Vec<(String, Option<Vec<String>>)> = select
+    let factors = select
         .from
         .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
-        .filter_map(|factor| Some((name_of(factor)?, factor_columns(factor, known, catalog))))
-        .collect();
-    if tables.is_empty() || select.from.iter().any(is_outer) {
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let of_values: Vec<String> = factors.clone().filter(|factor| has_values(factor)).filter_map(name_of).collect();
+    let tables: Vec<(String, Option<Vec<String>>)> =
+        factors.filter_map(|factor| Some((name_of(factor)?, factor_columns(factor, known, catalog)))).collect();
+    // (The value of a function that an outer join has made up is NULL, as its row is.)
+    let is_outer = select.from.iter().any(is_outer);
+    if tables.is_empty() || is_outer && of_values.is_empty() {
         return Ok(());
     }
     let is_column = |name: &str| {
@@ -51,7 +56,7 @@ pub(super) fn write_out(
     let row = |ident: &Ident| {
         let name = fold(ident);
         let (_, columns) = tables.iter().find(|(table, _)| *table == name)?;
-        columns.as_ref().filter(|_| !is_column(&name))
+        columns.as_ref().filter(|_| !is_column(&name) && (!is_outer || of_values.contains(&name)))
     };
     let of = |table: &Ident, column: &String| {
         Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', column.clone())])
@@ -77,9 +82,12 @@ pub(super) fn write_out(
             },
             Expr::IsNull(value) => values_of(value).map(|values| Expr::IsNull(Box::new(Expr::Tuple(values)))),
             Expr::IsNotNull(value) => values_of(value).map(|values| Expr::IsNotNull(Box::new(Expr::Tuple(values)))),
-            Expr::Identifier(table) => row(table).map(|columns| {
-                let text = |name: &String| Expr::value(Value::SingleQuotedString(name.clone()));
-                call(NAMED_ROW, columns.iter().flat_map(|column| [text(column), of(table, column)]).collect())
+            Expr::Identifier(table) => row(table).map(|columns| match columns.as_slice() {
+                [value] if of_values.contains(&fold(table)) => of(table, value),
+                columns => {
+                    let text = |name: &String| Expr::value(Value::SingleQuotedString(name.clone()));
+                    call(NAMED_ROW, columns.iter().flat_map(|column| [text(column), of(table, column)]).collect())
+                }
             }),
             _ => None,
         };
@@ -104,15 +112,25 @@ pub(super) fn write_out(
 /// The name by which a query knows an entry of FROM.
 fn name_of(factor: &TableFactor) -> Option<String> {
     match factor {
-        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-            Some(fold(&alias.name))
-        }
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. } => Some(fold(&alias.name)),
         TableFactor::Table { name, args: None, .. } => {
             let name = object_name(name).ok()?;
             Some(name.rsplit_once('.').map_or(name.clone(), |(_, own)| own.to_owned()))
         }
         _ => None,
     }
+}
+
+/// Whether a factor is a function of documents whose rows are single values.
+fn has_values(factor: &TableFactor) -> bool {
+    let (TableFactor::Table { name, args: Some(_), with_ordinality: false, .. }
+    | TableFactor::Function { name, with_ordinality: false, .. }) = factor
+    else {
+        return false;
+    };
+    lists_of(&name.to_string().to_lowercase()).is_some_and(|lists| lists.len() == 1)
 }
 
 fn is_outer(from: &TableWithJoins) -> bool {

@@ -24,17 +24,22 @@ impl Input<'_> {
             ObjectKind::Index
         } else if self.eat("SOURCE") {
             ObjectKind::Source
+        } else if self.eat("SEQUENCE") {
+            ObjectKind::Sequence
         } else {
             let kind = self.word(0).unwrap_or_default();
             return Err(SqlError::unsupported(
                 format!("ALTER {kind}"),
-                "Tables can be altered; other objects are dropped and made anew.",
+                "Tables and sequences can be altered; other objects are dropped and made anew.",
             ));
         };
         let if_exists = self.eat("IF EXISTS");
         let name = self.name()?;
         if kind == ObjectKind::Source && self.eat("STOP") {
             return Ok(Statement::Alter(Alter { kind, name, if_exists, actions: vec![AlterAction::Stop] }));
+        }
+        if kind == ObjectKind::Sequence && self.word(0).as_deref() != Some("RENAME") {
+            return self.alter_sequence(name, if_exists);
         }
         if !self.eat("RENAME TO") {
             return Err(SqlError::unsupported(

@@ -228,8 +228,10 @@ impl Input<'_> {
             ObjectKind::View
         } else if self.eat("INDEX") {
             ObjectKind::Index
+        } else if self.eat("SEQUENCE") {
+            ObjectKind::Sequence
         } else {
-            return Err(self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW or INDEX"));
+            return Err(self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE or SCHEMA"));
         };
         let if_exists = self.eat("IF EXISTS");
         let mut names = vec![self.name()?];

@@ -40,6 +40,9 @@ impl Input<'_> {
         if self.eat("SOURCE") {
             return self.create_source();
         }
+        if self.eat("SEQUENCE") {
+            return self.create_sequence();
+        }
         if self.eat("INDEX") {
             return self.create_index(false);
         }

@@ -19,17 +19,20 @@ mod copy;
 mod create;
 mod cursor;
 pub(crate) mod exclude;
+mod literals;
 mod merge;
 mod needless;
 mod prepare;
 mod recognize;
 mod recursion;
 mod refuse;
+mod sequence;
 mod session;
 mod settings;
 mod symmetric;
 mod taken;
 mod transaction;
+mod trim;
 
 use std::ops::Range;
 
@@ -113,11 +116,13 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     let depth = depth_of(&tokens, text)?;
     let parameters = greatest_parameter(&tokens, text)?;
     asof::rewrite(&mut tokens, text)?;
+    literals::join(&mut tokens, text)?;
     recognize::rewrite(&mut tokens, text)?;
     exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
+    trim::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),
