@@ -91,6 +91,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("interval time zone", "22023"),
     ("preceding or following size", "22013"),
     ("cannot be binned into", "0A000"),
+    ("not supported for type", "0A000"),
     ("value out of range", "22003"),
     ("timestamp out of range", "22008"),
     ("date out of range", "22008"),

@@ -211,6 +211,8 @@ mod tests {
             ScalarValue::Utf8View(Some("é".into())),
             ScalarValue::BinaryView(Some(vec![0, 255])),
             ScalarValue::Date32(Some(-1)),
+            ScalarValue::Date32(Some(i32::MAX)),
+            ScalarValue::TimestampMicrosecond(Some(i64::MIN), None),
             ScalarValue::TimestampMicrosecond(Some(1), None),
             ScalarValue::TimestampMicrosecond(Some(-1), Some("UTC".into())),
             ScalarValue::IntervalMonthDayNano(Some(interval)),

@@ -14,6 +14,7 @@ use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_sql::input::in_words;
+use anabranch_sql::moments::end_at;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -178,7 +179,10 @@ impl Compiled {
                         numeric::write(&number, &mut text);
                         text
                     }),
-                    None => array_value_to_string(value, 0).ok(),
+                    None => match end_at(value, 0) {
+                        Some(end) => Some(end.to_owned()),
+                        None => array_value_to_string(value, 0).ok(),
+                    },
                 };
                 let text = text.unwrap_or_else(|| "?".to_owned());
                 format!("{} = {text}", self.input.field(column).name())

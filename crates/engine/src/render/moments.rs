@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use anabranch_sql::moments::{Way, cast_moments, casts_moments, move_moments, moves_moments};
+use anabranch_sql::moments::{MomentShift, cast_moments, casts_moments, move_moments, moves_moments};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion_common::{DataFusionError, ScalarValue};
@@ -20,7 +20,7 @@ use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr};
 #[derive(Clone, Debug)]
 enum Verb {
     /// The first moved by the second.
-    Move(Way),
+    Move(MomentShift),
     /// The second moved by the first.
     MoveSecond,
     Cast(DataType),
@@ -39,9 +39,9 @@ impl Moments {
     pub(super) fn of_sum(sum: &BinaryExpr, input: &Schema) -> Option<Moments> {
         let (left, right) = (sum.left().data_type(input).ok()?, sum.right().data_type(input).ok()?);
         let verb = match sum.op() {
-            Operator::Plus if moves_moments(&left, &right) => Verb::Move(Way::Later),
+            Operator::Plus if moves_moments(&left, &right) => Verb::Move(MomentShift::Later),
             Operator::Plus if moves_moments(&right, &left) => Verb::MoveSecond,
-            Operator::Minus if moves_moments(&left, &right) => Verb::Move(Way::Earlier),
+            Operator::Minus if moves_moments(&left, &right) => Verb::Move(MomentShift::Earlier),
             _ => return None,
         };
         Some(Moments { verb, general: Arc::new(sum.clone()) })
@@ -97,7 +97,7 @@ impl PhysicalExpr for Moments {
         let columns = operands.iter().map(|operand| operand.to_array(rows)).collect::<Result<Vec<_>, _>>()?;
         let computed = match (&self.verb, columns.as_slice()) {
             (Verb::Move(way), [moments, intervals]) => move_moments(moments, intervals, *way),
-            (Verb::MoveSecond, [intervals, moments]) => move_moments(moments, intervals, Way::Later),
+            (Verb::MoveSecond, [intervals, moments]) => move_moments(moments, intervals, MomentShift::Later),
             (Verb::Cast(to), [moments]) if let Some(cast) = cast_moments(moments, to) => cast,
             _ => return self.general.evaluate(batch),
         }?;

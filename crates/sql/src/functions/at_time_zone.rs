@@ -27,7 +27,7 @@ use crate::resolve::type_names::{UTC, is_text, sql_name};
 use crate::time::calendar::MICROS_A_SECOND;
 use crate::time::columns::of_arrow;
 use crate::time::interval::Interval;
-use crate::time::moments::{End, Way, micros_column, moved};
+use crate::time::moments::{End, MomentShift, micros_column, moved};
 
 /// The name of the function that stands for the operator.
 pub(crate) const AT_TIME_ZONE: &str = "__at_time_zone";
@@ -144,7 +144,7 @@ fn at_offsets(moments: &ArrayRef, offsets: &ArrayRef) -> DfResult<ArrayRef> {
         if offset.months != 0 || offset.days != 0 {
             return exec_err!("interval time zone must not include months or days");
         }
-        let way = if is_clock { Way::Earlier } else { Way::Later };
+        let way = if is_clock { MomentShift::Earlier } else { MomentShift::Later };
         let whole_seconds = Interval { micros: offset.micros / MICROS_A_SECOND * MICROS_A_SECOND, ..offset };
         let shown = moved(moment, whole_seconds, way);
         at.push(Some(shown.ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?));

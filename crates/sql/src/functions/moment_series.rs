@@ -16,7 +16,7 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 use crate::resolve::type_names::{UTC, is_text, sql_name};
 use crate::time::columns::of_arrow;
 use crate::time::interval::{DAYS_A_MONTH, Interval};
-use crate::time::moments::{End, Way, micros_column, moved};
+use crate::time::moments::{End, MomentShift, micros_column, moved};
 
 /// Elements of one series.
 const ELEMENTS_MAX: usize = 100_000_000;
@@ -149,7 +149,8 @@ fn push_series(first: i64, last: i64, step: Interval, out: &mut Vec<i64>) -> DfR
             return exec_err!("generate_series has more than {ELEMENTS_MAX} elements: take a longer step");
         }
         out.push(moment);
-        moment = moved(moment, step, Way::Later).ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?;
+        moment =
+            moved(moment, step, MomentShift::Later).ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?;
     }
     Ok(())
 }

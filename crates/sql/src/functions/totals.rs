@@ -71,7 +71,7 @@ impl AggregateUDFImpl for FunctionTotal {
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             // (Times of day are intervals in the resolved plan: `moments::sum_times`.)
-            [DataType::Time64(_)] if self.is_sum_or_mean() => return Ok(vec![INTERVAL]),
+            [DataType::Time64(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             [DataType::Int8 | DataType::Int16] if self.is_sum_or_mean() => return Ok(vec![DataType::Int32]),
             [is] if self.is_sum_or_mean() && is.is_signed_integer() => return Ok(arg_types.to_vec()),
             [DataType::Float32] if self.name() == "sum" => return Ok(arg_types.to_vec()),

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::try_binary;
 use arrow::datatypes::{
-    DataType, Date32Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
-    TimestampMicrosecondType,
+    DataType, Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
+    TimeUnit, TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
 
 use super::calendar::{Civil, MICROS_A_DAY, civil, days_of, days_of_month, micros_of};
-use super::columns::of_arrow;
 use super::interval::Interval;
 
 const TIMESTAMP_OUT_OF_RANGE: &str = "timestamp out of range";
@@ -105,6 +104,19 @@ pub(crate) fn date_moved(date: i32, days: Option<i64>) -> Option<i32> {
     }
 }
 
+/// What a value of a column is called that is an end of time.
+pub fn end_at(column: &ArrayRef, row: usize) -> Option<&'static str> {
+    let end = match column.data_type() {
+        _ if column.is_null(row) => None,
+        DataType::Date32 => End::of_days(column.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            End::of_micros(column.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        _ => None,
+    };
+    end.map(End::text)
+}
+
 /// Columns of moments, in microseconds since the epoch; dates are their midnights.
 ///
 /// # Errors
@@ -127,13 +139,17 @@ pub(crate) fn micros_column(column: &ArrayRef) -> Result<PrimitiveArray<Timestam
 pub fn casts_moments(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Time64, Timestamp};
     const UNIT: TimeUnit = TimeUnit::Microsecond;
+    let is_utc = |zone: &Option<Arc<str>>| matches!(zone.as_deref(), None | Some("UTC" | "+00:00"));
+    if let (Timestamp(UNIT, from), Timestamp(UNIT, to)) = (from, to) {
+        return is_utc(from) && is_utc(to);
+    }
     matches!(
         (from, to),
         (Date32, Timestamp(UNIT, _)) | (Timestamp(UNIT, _), Date32) | (Timestamp(UNIT, _), Time64(UNIT))
     )
 }
 
-/// Dates as timestamps, timestamps as dates, and as times of day, which what is infinite has not:
+/// Dates as timestamps, timestamps as dates, with and without a zone, and as times of day, which what is infinite has not:
 /// it is NULL. `None` for other casts. Zones are UTC.
 pub fn cast_moments(column: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef, ArrowError>> {
     if !casts_moments(column.data_type(), to) {
@@ -144,6 +160,10 @@ pub fn cast_moments(column: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef,
             let midnight = |days| midnight_of(days).ok_or_else(|| out_of_range("date out of range for timestamp"));
             let moments = column.as_primitive::<Date32Type>().try_unary::<_, TimestampMicrosecondType, _>(midnight);
             moments.map(|moments| Arc::new(moments.with_data_type(to.clone())) as ArrayRef)
+        }
+        (_, DataType::Timestamp(..)) => {
+            let moments = column.as_primitive::<TimestampMicrosecondType>().clone();
+            Ok(Arc::new(moments.with_data_type(to.clone())))
         }
         (_, DataType::Date32) => {
             let moments = column.as_primitive::<TimestampMicrosecondType>();
@@ -163,7 +183,7 @@ fn out_of_range(problem: &str) -> ArrowError {
 
 /// Which way an interval moves a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum MomentShift {
     /// Added to it.
     Later,
     /// Taken from it.
@@ -171,11 +191,11 @@ pub enum Way {
 }
 
 /// A moment moved by an interval; `None` out of range.
-pub(crate) fn moved(micros: i64, by: Interval, way: Way) -> Option<i64> {
+pub(crate) fn moved(micros: i64, by: Interval, way: MomentShift) -> Option<i64> {
     if End::of_micros(micros).is_some() {
         return Some(micros);
     }
-    let sign = if way == Way::Later { 1 } else { -1 };
+    let sign = if way == MomentShift::Later { 1 } else { -1 };
     let (mut days, time) = (micros.div_euclid(MICROS_A_DAY), micros.rem_euclid(MICROS_A_DAY));
     if by.months != 0 {
         let Civil { year, month, day } = civil(days);
@@ -199,10 +219,12 @@ pub fn moves_moments(moments: &DataType, intervals: &DataType) -> bool {
 ///
 /// # Errors
 /// A moment that leaves the range of its type.
-pub fn move_moments(moments: &ArrayRef, intervals: &ArrayRef, way: Way) -> Result<ArrayRef, ArrowError> {
+pub fn move_moments(moments: &ArrayRef, intervals: &ArrayRef, way: MomentShift) -> Result<ArrayRef, ArrowError> {
     let times = micros_column(moments)?;
     let by = intervals.as_primitive::<IntervalMonthDayNanoType>();
-    let move_one = |micros, by| moved(micros, of_arrow(by), way).ok_or_else(|| out_of_range(TIMESTAMP_OUT_OF_RANGE));
+    let interval =
+        |by: IntervalMonthDayNano| Interval { months: by.months, days: by.days, micros: by.nanoseconds / 1000 };
+    let move_one = |micros, by| moved(micros, interval(by), way).ok_or_else(|| out_of_range(TIMESTAMP_OUT_OF_RANGE));
     let moved: PrimitiveArray<TimestampMicrosecondType> = try_binary(&times, by, move_one)?;
     Ok(match moments.data_type() {
         DataType::Date32 => Arc::new(moved.unary::<_, Date32Type>(date_of)),
@@ -218,7 +240,7 @@ mod tests {
     fn what_is_infinite_stays_so() {
         let day = Interval { months: 1, days: 2, micros: 3 };
         for end in [End::Infinity, End::NegativeInfinity] {
-            assert_eq!(moved(end.micros(), day, Way::Earlier), Some(end.micros()));
+            assert_eq!(moved(end.micros(), day, MomentShift::Earlier), Some(end.micros()));
             assert_eq!(midnight_of(end.days()), Some(end.micros()));
             assert_eq!(date_of(end.micros()), end.days());
             assert_eq!(End::named(&format!(" {} ", end.text().to_uppercase())), Some(end));
@@ -230,8 +252,8 @@ mod tests {
     fn months_end_with_their_last_day() {
         let day = |year, month, day| days_of(Civil { year, month, day }) * MICROS_A_DAY;
         let month = |months| Interval { months, ..Interval::default() };
-        assert_eq!(moved(day(2024, 1, 31), month(1), Way::Later), Some(day(2024, 2, 29)));
-        assert_eq!(moved(day(2024, 3, 31), month(13), Way::Earlier), Some(day(2023, 2, 28)));
-        assert_eq!(moved(day(294_276, 12, 31), month(1), Way::Later), None);
+        assert_eq!(moved(day(2024, 1, 31), month(1), MomentShift::Later), Some(day(2024, 2, 29)));
+        assert_eq!(moved(day(2024, 3, 31), month(13), MomentShift::Earlier), Some(day(2023, 2, 28)));
+        assert_eq!(moved(day(294_276, 12, 31), month(1), MomentShift::Later), None);
     }
 }
