@@ -254,6 +254,6 @@ mod tests {
         let month = |months| Interval { months, ..Interval::default() };
         assert_eq!(moved(day(2024, 1, 31), month(1), MomentShift::Later), Some(day(2024, 2, 29)));
         assert_eq!(moved(day(2024, 3, 31), month(13), MomentShift::Earlier), Some(day(2023, 2, 28)));
-        assert_eq!(moved(day(294_276, 12, 31), month(1), MomentShift::Later), None);
+        assert_eq!(moved(day(294_246, 12, 31), month(1), MomentShift::Later), None);
     }
 }
