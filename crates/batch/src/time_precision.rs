@@ -53,6 +53,10 @@ impl TimePrecision {
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
                 let moments = column.as_primitive::<TimestampMicrosecondType>();
                 let round = |micros: i64| {
+                    // (These are the ends of time.)
+                    if micros == i64::MAX || micros == i64::MIN {
+                        return Some(micros);
+                    }
                     let rounded = self.round(micros.checked_sub(MICROS_OF_2000)?)?;
                     rounded.checked_add(MICROS_OF_2000)
                 };

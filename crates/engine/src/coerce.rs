@@ -245,7 +245,10 @@ fn value_text(column: &ArrayRef, row: usize) -> String {
     if column.is_null(row) {
         return "null".to_string();
     }
-    array_value_to_string(column, row).unwrap_or_else(|_| "?".to_string())
+    match anabranch_sql::moments::end_at(column, row) {
+        Some(end) => end.to_owned(),
+        None => array_value_to_string(column, row).unwrap_or_else(|_| "?".to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -187,6 +187,9 @@ impl ExpressionText<'_> {
             [value] if let Some(part) = name.strip_prefix("extract_") => {
                 Some(BoundText { text: format!("extract({part} FROM {})", self.write(value)), level })
             }
+            [value] if let Some(part) = name.strip_prefix("date_part_") => {
+                Some(BoundText { text: format!("date_part('{part}', {})", self.write(value)), level })
+            }
             [value] if name == "rint" => Some(BoundText { text: format!("round({})", self.write(value)), level }),
             [value] if is_cast(name) => {
                 let to = call.func.return_type(&[DataType::Null]).ok()?;
@@ -212,7 +215,7 @@ fn operator(name: &str) -> Option<(&'static str, u8)> {
     let (sum, product) = (precedence(Operator::Plus), precedence(Operator::Multiply));
     Some(match verb {
         "add" | "date_add_days" => ("+", sum),
-        "subtract" | "date_subtract_days" => ("-", sum),
+        "subtract" | "date_subtract_days" | "date_subtract" => ("-", sum),
         "multiply" | "times" => ("*", product),
         "divide" => ("/", product),
         "remainder" => ("%", product),
@@ -226,8 +229,10 @@ fn operator(name: &str) -> Option<(&'static str, u8)> {
 fn is_cast(name: &str) -> bool {
     const NUMBERS: [&str; 7] =
         ["to_numeric", "to_smallint", "to_integer", "to_bigint", "to_real", "to_double_precision", "float_to_numeric"];
-    let is_named = ["numeric_to_", "text_to_"].iter().any(|kind| name.starts_with(kind));
-    is_named || NUMBERS.contains(&name) || matches!(name, "value_to_text" | "value_out" | "bytea_in")
+    let is_named = ["numeric_to_", "text_to_", "moment_to_"].iter().any(|kind| name.starts_with(kind));
+    is_named
+        || NUMBERS.contains(&name)
+        || matches!(name, "value_to_text" | "value_out" | "bytea_in" | "time_to_interval" | "interval_to_time")
 }
 
 /// How tightly an expression's outermost operator binds.
@@ -314,6 +319,16 @@ pub fn literal(value: &ScalarValue) -> String {
         ScalarValue::LargeBinary(Some(bytes)) => {
             numeric::decode(bytes).map_or_else(|| shown(value), |number| number.to_string())
         }
+        ScalarValue::Date32(Some(days))
+            if let Some(end) = end_of(i64::from(*days), i32::MIN.into(), i32::MAX.into()) =>
+        {
+            format!("date '{end}'")
+        }
+        ScalarValue::TimestampMicrosecond(Some(micros), zone)
+            if let Some(end) = end_of(*micros, i64::MIN, i64::MAX) =>
+        {
+            format!("{} '{end}'", if zone.is_some() { "timestamptz" } else { "timestamp" })
+        }
         ScalarValue::Date32(_) => format!("date '{value}'"),
         ScalarValue::TimestampMicrosecond(_, None) => format!("timestamp '{}'", shown(value)),
         ScalarValue::TimestampMicrosecond(_, Some(_)) => format!("timestamptz '{}'", shown(value)),
@@ -321,6 +336,15 @@ pub fn literal(value: &ScalarValue) -> String {
             format!("interval '{}'", shown(value))
         }
         other => shown(other),
+    }
+}
+
+/// The end of time that a value is, which is the least or the greatest of its type.
+fn end_of(value: i64, least: i64, greatest: i64) -> Option<&'static str> {
+    match value {
+        value if value == greatest => Some("infinity"),
+        value if value == least => Some("-infinity"),
+        _ => None,
     }
 }
 
@@ -425,5 +449,7 @@ mod tests {
         assert_eq!(literal(&ScalarValue::Utf8View(Some("it's".into()))), "'it''s'");
         assert_eq!(literal(&ScalarValue::Int64(None)), "null");
         assert_eq!(literal(&ScalarValue::Date32(Some(0))), "date '1970-01-01'");
+        assert_eq!(literal(&ScalarValue::Date32(Some(i32::MAX))), "date 'infinity'");
+        assert_eq!(literal(&ScalarValue::TimestampMicrosecond(Some(i64::MIN), None)), "timestamp '-infinity'");
     }
 }

@@ -54,3 +54,4 @@ pub use resolve::types::{arrow_type, column_type_name, sql_name};
 pub use syntax::parse::parse;
 pub use syntax::split::{Split, is_complete, split};
 pub use syntax::statement::Parsed;
+pub use time::moments;

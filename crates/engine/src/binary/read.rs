@@ -60,12 +60,20 @@ fn scalar(of: u32, bytes: &[u8]) -> Result<ScalarValue, Misread> {
         oid::BYTEA => ScalarValue::BinaryView(Some(bytes.to_vec())),
         oid::DATE => {
             let days = i32::from_be_bytes(fixed(bytes)?);
-            ScalarValue::Date32(Some(days.checked_add(EPOCH_DAYS).ok_or(Misread::Malformed)?))
+            let days = match days {
+                // (The ends of time are the same there.)
+                i32::MAX | i32::MIN => days,
+                _ => days.checked_add(EPOCH_DAYS).ok_or(Misread::Malformed)?,
+            };
+            ScalarValue::Date32(Some(days))
         }
         oid::TIME => ScalarValue::Time64Microsecond(Some(i64::from_be_bytes(fixed(bytes)?))),
         oid::TIMESTAMP | oid::TIMESTAMPTZ => {
             let micros = i64::from_be_bytes(fixed(bytes)?);
-            let micros = micros.checked_add(EPOCH_MICROS).ok_or(Misread::Malformed)?;
+            let micros = match micros {
+                i64::MAX | i64::MIN => micros,
+                _ => micros.checked_add(EPOCH_MICROS).ok_or(Misread::Malformed)?,
+            };
             let zone = (of == oid::TIMESTAMPTZ).then(|| "UTC".into());
             ScalarValue::TimestampMicrosecond(Some(micros), zone)
         }
@@ -203,6 +211,8 @@ mod tests {
             ScalarValue::Utf8View(Some("é".into())),
             ScalarValue::BinaryView(Some(vec![0, 255])),
             ScalarValue::Date32(Some(-1)),
+            ScalarValue::Date32(Some(i32::MAX)),
+            ScalarValue::TimestampMicrosecond(Some(i64::MIN), None),
             ScalarValue::TimestampMicrosecond(Some(1), None),
             ScalarValue::TimestampMicrosecond(Some(-1), Some("UTC".into())),
             ScalarValue::IntervalMonthDayNano(Some(interval)),

@@ -39,10 +39,17 @@ pub fn writer(column: &ArrayRef, of: u32, is_numeric_text: bool) -> Result<Write
         DataType::UInt32 => bytes::<UInt32Type, 4>(column, u32::to_be_bytes),
         DataType::Float32 => bytes::<Float32Type, 4>(column, f32::to_be_bytes),
         DataType::Float64 => bytes::<Float64Type, 8>(column, f64::to_be_bytes),
-        DataType::Date32 => bytes::<Date32Type, 4>(column, |days| days.saturating_sub(EPOCH_DAYS).to_be_bytes()),
+        DataType::Date32 => bytes::<Date32Type, 4>(column, |days| match days {
+            // (The ends of time are the same there.)
+            i32::MAX | i32::MIN => days.to_be_bytes(),
+            _ => days.saturating_sub(EPOCH_DAYS).to_be_bytes(),
+        }),
         DataType::Time64(TimeUnit::Microsecond) => bytes::<Time64MicrosecondType, 8>(column, i64::to_be_bytes),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            bytes::<TimestampMicrosecondType, 8>(column, |micros| micros.saturating_sub(EPOCH_MICROS).to_be_bytes())
+            bytes::<TimestampMicrosecondType, 8>(column, |micros| match micros {
+                i64::MAX | i64::MIN => micros.to_be_bytes(),
+                _ => micros.saturating_sub(EPOCH_MICROS).to_be_bytes(),
+            })
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => intervals(column),
         DataType::UInt64 => {

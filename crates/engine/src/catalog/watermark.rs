@@ -4,8 +4,9 @@
 //! watermark of the rows before it is late; late rows are left out and counted. Rows of a source
 //! come one after another, so what is left out does not depend on how they are cut into batches;
 //! rows of one statement come at once, and none makes another late. A row without a time is never
-//! late. The watermark is also a row of a relation of its own, which the session writes with the
-//! commit that moves it: what windows that are over are compared with.
+//! late; a row at `infinity` is not late either, and one at `-infinity` is late once there is a
+//! watermark; neither moves it. The watermark is also a row of a relation of its own, which the
+//! session writes with the commit that moves it: what windows that are over are compared with.
 
 use std::sync::Arc;
 
@@ -99,13 +100,18 @@ impl Watermark {
             .map_err(|error| Error::internal(format!("times are integers: {error}")))?;
         let times = times.as_primitive::<Int64Type>();
         let before = self.current();
+        // (The ends of time are no times that have come: they move nothing.)
+        let is_moment = matches!(batch.column(self.column).data_type(), DataType::Timestamp(..));
+        let is_endless = |time: i64| is_moment && (time == i64::MAX || time == i64::MIN);
         let mut keep = Vec::with_capacity(times.len());
         for row in 0..times.len() {
             let is_timely = times.is_null(row) || {
                 let time = times.value(row);
                 let current = if arrival == Arrival::AtOnce { before } else { self.current() };
                 let is_timely = current.is_none_or(|current| time >= current);
-                self.high = self.high.max(Some(time));
+                if !is_endless(time) {
+                    self.high = self.high.max(Some(time));
+                }
                 is_timely
             };
             keep.push(is_timely);

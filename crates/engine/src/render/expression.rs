@@ -14,6 +14,7 @@ use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_sql::input::in_words;
+use anabranch_sql::moments::end_at;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -23,11 +24,12 @@ use datafusion_common::{DFSchema, DataFusionError};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::{Expr, Operator};
-use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion_physical_expr::utils::collect_columns;
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::kernels;
+use super::moments::Moments;
 use super::shift::Shift;
 use crate::error::Error;
 
@@ -177,7 +179,10 @@ impl Compiled {
                         numeric::write(&number, &mut text);
                         text
                     }),
-                    None => array_value_to_string(value, 0).ok(),
+                    None => match end_at(value, 0) {
+                        Some(end) => Some(end.to_owned()),
+                        None => array_value_to_string(value, 0).ok(),
+                    },
                 };
                 let text = text.unwrap_or_else(|| "?".to_owned());
                 format!("{} = {text}", self.input.field(column).name())
@@ -272,6 +277,9 @@ pub fn nullable(schema: &Schema) -> SchemaRef {
 /// Integer arithmetic that overflows is an error instead of wrapping round. Times and constants of
 /// fixed length are added as integers.
 fn strict(expr: Arc<dyn PhysicalExpr>, input: &Schema) -> Transformed<Arc<dyn PhysicalExpr>> {
+    if let Some(cast) = expr.downcast_ref::<CastExpr>().and_then(|cast| Moments::of_cast(cast, input)) {
+        return Transformed::yes(Arc::new(cast));
+    }
     let Some(binary) = expr.downcast_ref::<BinaryExpr>() else {
         return Transformed::no(expr);
     };
@@ -280,6 +288,9 @@ fn strict(expr: Arc<dyn PhysicalExpr>, input: &Schema) -> Transformed<Arc<dyn Ph
     }
     if let Some(shift) = Shift::of(binary, input) {
         return Transformed::yes(Arc::new(shift));
+    }
+    if let Some(sum) = Moments::of_sum(binary, input) {
+        return Transformed::yes(Arc::new(sum));
     }
     let strict = BinaryExpr::new(Arc::clone(binary.left()), *binary.op(), Arc::clone(binary.right()));
     Transformed::yes(Arc::new(strict.with_fail_on_overflow(true)))

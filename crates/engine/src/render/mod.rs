@@ -13,6 +13,7 @@ mod kernels;
 mod leaves;
 mod limits;
 mod loops;
+mod moments;
 pub mod physical;
 mod prepare;
 mod prepare_loop;

@@ -16,6 +16,8 @@ use datafusion_expr::{ColumnarValue, Operator};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::{BinaryExpr, Literal};
 
+use super::moments::Moments;
+
 /// Microseconds from the epoch that the calendar of the general form holds on both sides, and more
 /// than it needs: the year 255,000.
 const MICROS_MAX: u64 = 8_000_000_000_000_000_000;
@@ -46,7 +48,7 @@ impl Shift {
             Operator::Minus => -micros,
             _ => return None,
         };
-        Some(Shift { time: Arc::clone(sum.left()), micros, general: Arc::new(sum.clone()) })
+        Some(Shift { time: Arc::clone(sum.left()), micros, general: Arc::new(Moments::of_sum(sum, input)?) })
     }
 
     /// The times, if all are well inside of the calendar.
@@ -146,7 +148,8 @@ mod tests {
         let shift = Shift::of(&sum, &schema);
         assert_eq!(shift.as_ref().is_some_and(|shift| shift.shifted(&column).is_some()), is_fast);
         if let Some(shift) = shift {
-            assert_eq!(value(shift.evaluate(&batch)), value(sum.evaluate(&batch)));
+            let general = Moments::of_sum(&sum, &schema).unwrap();
+            assert_eq!(value(shift.evaluate(&batch)), value(general.evaluate(&batch)));
         }
     }
 

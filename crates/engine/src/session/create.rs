@@ -306,6 +306,13 @@ impl Session {
             let Some(default) = default else { continue };
             let field = object.schema.field(idx);
             let value = undoing_moves(|| self.evaluate_constant(&format!("SELECT {default}")))?;
+            if value.data_type().is_string() {
+                anabranch_sql::input::convert(&value, field.data_type()).map_err(|problem| {
+                    Error::invalid(format!("default {default} does not fit column \"{}\"", field.name()))
+                        .with_detail(problem)
+                })?;
+                continue;
+            }
             let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
             arrow::compute::cast_with_options(&value, field.data_type(), &options).map_err(|error| {
                 Error::invalid(format!("default {default} does not fit column \"{}\"", field.name()))

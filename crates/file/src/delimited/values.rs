@@ -107,12 +107,21 @@ pub(crate) fn boolean(text: &[u8]) -> Option<bool> {
 pub(crate) fn date(text: &[u8]) -> Option<i32> {
     let text = text.trim_ascii();
     match text.len() {
+        8 | 9 => infinity(text).map(|is_negative| if is_negative { i32::MIN } else { i32::MAX }),
         10 => days(text),
         11.. => {
             let micros = timestamp(text, FileZone::Ignore)?;
             (micros.rem_euclid(DAY_MICROS) == 0).then_some((micros / DAY_MICROS) as i32)
         }
         _ => None,
+    }
+}
+
+/// Whether the text is `-infinity`, if it is that or `infinity`: the extreme values of a type.
+fn infinity(text: &[u8]) -> Option<bool> {
+    match text.strip_prefix(b"-") {
+        Some(word) => word.eq_ignore_ascii_case(b"infinity").then_some(true),
+        None => text.eq_ignore_ascii_case(b"infinity").then_some(false),
     }
 }
 
@@ -131,7 +140,7 @@ pub(crate) enum FileZone {
 pub(crate) fn timestamp(text: &[u8], zone: FileZone) -> Option<i64> {
     let text = text.trim_ascii();
     if text.len() < 10 {
-        return None;
+        return infinity(text).map(|is_negative| if is_negative { i64::MIN } else { i64::MAX });
     }
     let (date, rest) = text.split_at(10);
     let midnight = i64::from(days(date)?) * DAY_MICROS;
@@ -284,6 +293,8 @@ mod tests {
         assert_eq!(date(b"1969-12-31"), Some(-1));
         assert_eq!(date(b"0001-01-01"), Some(-719_162));
         assert_eq!(date(b"2013-01-01 00:00:00"), Some(15706));
+        assert_eq!(date(b" Infinity"), Some(i32::MAX));
+        assert_eq!(timestamp(b"-infinity", FileZone::Ignore), Some(i64::MIN));
         for bad in ["1900-02-29", "2013-13-01", "2013-04-31", "2013-4-3", "13-04-2003", "2013-01-01 05:00:00"] {
             assert_eq!(date(bad.as_bytes()), None, "{bad}");
         }

@@ -7,10 +7,13 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType};
+use arrow::compute::try_binary;
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use datafusion_common::Result as DfResult;
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+use crate::time::moments::{End, micros_column};
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
@@ -40,14 +43,16 @@ impl ScalarUDFImpl for Age {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let micros = |arg: &ColumnarValue| -> DfResult<ArrayRef> {
-            let moments = arg.to_array(args.number_rows)?;
-            Ok(cast(&moments, &DataType::Timestamp(TimeUnit::Microsecond, None))?)
+            Ok(Arc::new(micros_column(&arg.to_array(args.number_rows)?)?))
         };
         let (later, earlier) = (micros(&args.args[0])?, micros(&args.args[1])?);
         let later = later.as_primitive::<TimestampMicrosecondType>();
         let earlier = earlier.as_primitive::<TimestampMicrosecondType>();
-        let ages: IntervalMonthDayNanoArray =
-            later.iter().zip(earlier).map(|(later, earlier)| Some(age(later?, earlier?))).collect();
+        let of_two = |later: i64, earlier: i64| match (End::of_micros(later), End::of_micros(earlier)) {
+            (None, None) => Ok(age(later, earlier)),
+            _ => Err(ArrowError::ComputeError("timestamp out of range".into())),
+        };
+        let ages: IntervalMonthDayNanoArray = try_binary(later, earlier, of_two)?;
         Ok(ColumnarValue::Array(Arc::new(ages) as ArrayRef))
     }
 }

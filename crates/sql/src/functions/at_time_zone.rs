@@ -13,7 +13,9 @@ use std::sync::Arc;
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 use chrono::{Duration, MappedLocalTime, Offset, TimeZone};
 use datafusion_common::{Result as DfResult, ScalarValue, exec_datafusion_err, exec_err, plan_err};
@@ -22,6 +24,10 @@ use datafusion_expr::{
 };
 
 use crate::resolve::type_names::{UTC, is_text, sql_name};
+use crate::time::calendar::MICROS_A_SECOND;
+use crate::time::columns::of_arrow;
+use crate::time::interval::Interval;
+use crate::time::moments::{End, MomentShift, micros_column, moved};
 
 /// The name of the function that stands for the operator.
 pub(crate) const AT_TIME_ZONE: &str = "__at_time_zone";
@@ -76,11 +82,18 @@ impl ScalarUDFImpl for AtTimeZone {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let moments = args.args[0].to_array(args.number_rows)?;
-        let zones = cast(&args.args[1].to_array(args.number_rows)?, &DataType::Utf8View)?;
+        let zones = args.args[1].to_array(args.number_rows)?;
+        if matches!(zones.data_type(), DataType::Interval(_)) {
+            return Ok(ColumnarValue::Array(at_offsets(&moments, &zones)?));
+        }
+        let zones = cast(&zones, &DataType::Utf8View)?;
         let zones = zones.as_string_view();
         let is_clock = matches!(moments.data_type(), DataType::Timestamp(_, None));
         let of_micros = if is_clock { None } else { Some(UTC.into()) };
-        let moments = cast(&moments, &DataType::Timestamp(TimeUnit::Microsecond, of_micros))?;
+        let moments = match moments.data_type() {
+            DataType::Date32 => Arc::new(micros_column(&moments)?),
+            _ => cast(&moments, &DataType::Timestamp(TimeUnit::Microsecond, of_micros))?,
+        };
         let moments = moments.as_primitive::<TimestampMicrosecondType>();
         let mut known: Option<(&str, Tz)> = None;
         let mut at = Vec::with_capacity(moments.len());
@@ -99,7 +112,13 @@ impl ScalarUDFImpl for AtTimeZone {
             };
             known = Some((name, zone));
             let moment = moments.value(row);
-            let shown = if is_clock { instant_of(moment, &zone) } else { clock_of(moment, &zone) };
+            let shown = if End::of_micros(moment).is_some() {
+                Some(moment)
+            } else if is_clock {
+                instant_of(moment, &zone)
+            } else {
+                clock_of(moment, &zone)
+            };
             at.push(Some(shown.ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?));
         }
         let at = TimestampMicrosecondArray::from(at);
@@ -110,8 +129,35 @@ impl ScalarUDFImpl for AtTimeZone {
     }
 }
 
+/// Moments at zones that are so far east of Greenwich.
+fn at_offsets(moments: &ArrayRef, offsets: &ArrayRef) -> DfResult<ArrayRef> {
+    let is_clock = matches!(moments.data_type(), DataType::Timestamp(_, None));
+    let (moments, offsets) = (micros_column(moments)?, cast(offsets, &DataType::Interval(IntervalUnit::MonthDayNano))?);
+    let offsets = offsets.as_primitive::<IntervalMonthDayNanoType>();
+    let mut at = Vec::with_capacity(moments.len());
+    for (moment, offset) in moments.iter().zip(offsets) {
+        let (Some(moment), Some(offset)) = (moment, offset) else {
+            at.push(None);
+            continue;
+        };
+        let offset = of_arrow(offset);
+        if offset.months != 0 || offset.days != 0 {
+            return exec_err!("interval time zone must not include months or days");
+        }
+        let way = if is_clock { MomentShift::Earlier } else { MomentShift::Later };
+        let whole_seconds = Interval { micros: offset.micros / MICROS_A_SECOND * MICROS_A_SECOND, ..offset };
+        let shown = moved(moment, whole_seconds, way);
+        at.push(Some(shown.ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?));
+    }
+    let at = TimestampMicrosecondArray::from(at);
+    Ok(match is_clock {
+        true => Arc::new(at.with_timezone(UTC)),
+        false => Arc::new(at),
+    })
+}
+
 /// What a zone's clock shows at an instant; both in microseconds. `None` out of range.
-fn clock_of(instant: i64, zone: &Tz) -> Option<i64> {
+pub(crate) fn clock_of(instant: i64, zone: &Tz) -> Option<i64> {
     let offset = zone.offset_from_utc_datetime(&timestamp_us_to_datetime(instant)?);
     instant.checked_add(i64::from(offset.fix().local_minus_utc()) * 1_000_000)
 }

@@ -5,12 +5,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, Float64Array, IntervalMonthDayNanoArray};
-use arrow::compute::cast;
+use arrow::compute::{cast, try_binary};
 use arrow::datatypes::{DataType, Float64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::functions::bytea::read as read_bytes;
+use crate::time::moments::End;
 
 /// What makes a column another type.
 type Convert = fn(&ArrayRef, &DataType) -> DfResult<ArrayRef>;
@@ -212,8 +214,13 @@ impl ScalarUDFImpl for TimestampDifference {
         let (left, right) = (micros(&args.args[0])?, micros(&args.args[1])?);
         let left = left.as_primitive::<TimestampMicrosecondType>();
         let right = right.as_primitive::<TimestampMicrosecondType>();
-        let differences: IntervalMonthDayNanoArray =
-            left.iter().zip(right).map(|(left, right)| Some(in_days(left?.checked_sub(right?)?))).collect();
+        let between = |left: i64, right: i64| match (End::of_micros(left), End::of_micros(right)) {
+            (None, None) => left.checked_sub(right).map(in_days).ok_or("interval out of range"),
+            _ => Err("cannot subtract infinite timestamps"),
+        };
+        let between =
+            |left, right| between(left, right).map_err(|problem| ArrowError::ComputeError(problem.to_owned()));
+        let differences: IntervalMonthDayNanoArray = try_binary(left, right, between)?;
         Ok(ColumnarValue::Array(Arc::new(differences) as ArrayRef))
     }
 }

@@ -8,17 +8,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Decimal128Array, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit,
+    DataType, Decimal128Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
-use datafusion_common::{Result as DfResult, ScalarValue, plan_err};
+use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::resolve::type_names::sql_name;
 use crate::time::calendar::{civil, day_of_year, iso_week, julian, weekday};
+use crate::time::moments::{End, micros_column};
 
 const MICROS_A_MINUTE: i64 = 60_000_000;
 const MICROS_AN_HOUR: i64 = 3_600_000_000;
@@ -55,8 +55,10 @@ impl DatePart {
     pub(crate) fn named(name: &str) -> Option<DatePart> {
         match name.trim_matches('\'').to_lowercase().as_str() {
             "second" | "seconds" | "sec" | "secs" | "s" => Some(DatePart::Seconds),
-            "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" => Some(DatePart::Milliseconds),
-            "microsecond" | "microseconds" | "usec" | "usecs" | "us" => Some(DatePart::Microseconds),
+            "millisecond" | "milliseconds" | "mseconds" | "msec" | "msecs" | "ms" => Some(DatePart::Milliseconds),
+            "microsecond" | "microseconds" | "useconds" | "microsecon" | "usec" | "usecs" | "us" => {
+                Some(DatePart::Microseconds)
+            }
             "epoch" => Some(DatePart::Epoch),
             "millennium" | "millennia" | "mil" | "mils" => Some(DatePart::Millennium),
             "century" | "centuries" | "cent" | "c" => Some(DatePart::Century),
@@ -77,7 +79,38 @@ impl DatePart {
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(self, form: PartForm) -> &'static str {
+        match form {
+            PartForm::Numeric => self.extract_name(),
+            PartForm::Float => self.date_part_name(),
+        }
+    }
+
+    fn date_part_name(self) -> &'static str {
+        match self {
+            DatePart::Seconds => "date_part_second",
+            DatePart::Milliseconds => "date_part_milliseconds",
+            DatePart::Microseconds => "date_part_microseconds",
+            DatePart::Epoch => "date_part_epoch",
+            DatePart::Millennium => "date_part_millennium",
+            DatePart::Century => "date_part_century",
+            DatePart::Decade => "date_part_decade",
+            DatePart::Year => "date_part_year",
+            DatePart::Quarter => "date_part_quarter",
+            DatePart::Month => "date_part_month",
+            DatePart::Day => "date_part_day",
+            DatePart::Hour => "date_part_hour",
+            DatePart::Minute => "date_part_minute",
+            DatePart::IsoYear => "date_part_isoyear",
+            DatePart::Week => "date_part_week",
+            DatePart::DayOfWeek => "date_part_dow",
+            DatePart::IsoDayOfWeek => "date_part_isodow",
+            DatePart::DayOfYear => "date_part_doy",
+            DatePart::Julian => "date_part_julian",
+        }
+    }
+
+    fn extract_name(self) -> &'static str {
         match self {
             DatePart::Seconds => "extract_second",
             DatePart::Milliseconds => "extract_milliseconds",
@@ -178,6 +211,13 @@ impl DatePart {
         }
     }
 
+    /// Whether it rises with time without an end: of `infinity` it is infinite, the other parts are
+    /// NULL.
+    fn is_endless(self) -> bool {
+        use DatePart::{Century, Decade, Epoch, IsoYear, Julian, Millennium, Year};
+        matches!(self, Century | Decade | Epoch | IsoYear | Julian | Millennium | Year)
+    }
+
     fn of_interval(self, interval: IntervalMonthDayNano) -> i128 {
         let micros = interval.nanoseconds / 1000;
         let (years, months) = (i128::from(interval.months / 12), i128::from(interval.months % 12));
@@ -212,22 +252,69 @@ pub(crate) fn has_parts(data_type: &DataType) -> bool {
     )
 }
 
+/// The type of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PartForm {
+    /// `extract`: a decimal, which has no infinity.
+    Numeric,
+    /// `date_part`: double precision.
+    Float,
+}
+
 /// `extract_second(moment)` and so on.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Extract {
     part: DatePart,
+    form: PartForm,
     signature: Signature,
 }
 
 impl Extract {
-    pub(crate) fn udf(part: DatePart) -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { part, signature: Signature::any(1, Volatility::Immutable) }))
+    pub(crate) fn udf(part: DatePart, form: PartForm) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { part, form, signature: Signature::any(1, Volatility::Immutable) }))
+    }
+
+    /// The parts of moments and times of day, in microseconds, as whole numbers of the digits.
+    fn of_moments(&self, micros: &PrimitiveArray<Int64Type>, may_end: bool) -> DfResult<Decimal128Array> {
+        let part = self.part;
+        let is_end = |micros: i64| may_end && End::of_micros(micros).is_some();
+        if !may_end || !micros.values().iter().any(|micros| is_end(*micros)) {
+            return Ok(micros.unary::<_, Decimal128Type>(|micros| part.of_moment(micros)));
+        }
+        if part.is_endless() && micros.iter().flatten().any(is_end) {
+            let unit = part.extract_name().trim_start_matches("extract_");
+            return exec_err!(
+                "extract({unit}) of infinity is not supported: write date_part('{unit}', ..), which is double precision and gives Infinity"
+            );
+        }
+        Ok(micros.unary_opt::<_, Decimal128Type>(|micros| (!is_end(micros)).then(|| part.of_moment(micros))))
+    }
+
+    /// The same as floats, infinite where that is.
+    fn floats(&self, values: &ArrayRef) -> DfResult<ArrayRef> {
+        let (part, scale) = (self.part, 10f64.powi(i32::from(self.part.digits_of(values.data_type()).1)));
+        let float = |digits: i128| digits as f64 / scale;
+        let parts: Float64Array = match values.data_type() {
+            DataType::Null => return Ok(new_null_array(&DataType::Float64, values.len())),
+            DataType::Interval(_) => {
+                let intervals = values.as_primitive::<IntervalMonthDayNanoType>();
+                intervals.unary(|interval| float(part.of_interval(interval)))
+            }
+            is => {
+                let may_end = !matches!(is, DataType::Time64(_));
+                micros(values)?.unary_opt(|micros| match End::of_micros(micros).filter(|_| may_end) {
+                    Some(end) => part.is_endless().then(|| end.float()),
+                    None => Some(float(part.of_moment(micros))),
+                })
+            }
+        };
+        Ok(Arc::new(parts))
     }
 }
 
 impl ScalarUDFImpl for Extract {
     fn name(&self) -> &str {
-        self.part.name()
+        self.part.name(self.form)
     }
 
     fn signature(&self) -> &Signature {
@@ -240,27 +327,34 @@ impl ScalarUDFImpl for Extract {
             return plan_err!("function extract of {} does not exist", sql_name(is));
         }
         if !self.part.is_of(is) {
-            let unit = self.part.name().trim_start_matches("extract_");
+            let unit = self.part.extract_name().trim_start_matches("extract_");
             return plan_err!("unit \"{unit}\" not supported for type {}", sql_name(is));
         }
         let (precision, scale) = self.part.digits_of(is);
-        Ok(DataType::Decimal128(precision, scale))
+        Ok(match self.form {
+            PartForm::Numeric => DataType::Decimal128(precision, scale),
+            PartForm::Float => DataType::Float64,
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let values = args.args[0].to_array(args.number_rows)?;
+        if self.form == PartForm::Float {
+            return Ok(ColumnarValue::Array(self.floats(&values)?));
+        }
         let (precision, scale) = self.part.digits_of(values.data_type());
         let parts: Decimal128Array = match values.data_type() {
             DataType::Null => return Ok(ColumnarValue::Scalar(ScalarValue::Decimal128(None, precision, scale))),
             DataType::Date32 if self.part == DatePart::Julian => {
-                let days = cast(&values, &DataType::Int32)?;
-                days.as_primitive::<Int32Type>().unary(|day| i128::from(julian(i64::from(day))))
+                let micros = micros(&values)?;
+                let days = self.of_moments(&micros, true)?;
+                days.unary(|moment| moment / 1_000_000)
             }
             DataType::Interval(_) => {
                 let intervals = values.as_primitive::<IntervalMonthDayNanoType>();
                 intervals.unary::<_, Decimal128Type>(|interval| self.part.of_interval(interval))
             }
-            _ => micros(&values)?.unary::<_, Decimal128Type>(|micros| self.part.of_moment(micros)),
+            is => self.of_moments(&micros(&values)?, !matches!(is, DataType::Time64(_)))?,
         };
         Ok(ColumnarValue::Array(Arc::new(parts.with_precision_and_scale(precision, scale)?) as ArrayRef))
     }
@@ -269,6 +363,9 @@ impl ScalarUDFImpl for Extract {
 /// Moments in microseconds since the epoch, times of day in microseconds since midnight.
 fn micros(values: &ArrayRef) -> DfResult<PrimitiveArray<Int64Type>> {
     let unit = TimeUnit::Microsecond;
+    if matches!(values.data_type(), DataType::Date32) {
+        return Ok(micros_column(values)?.reinterpret_cast());
+    }
     let of_micros = match values.data_type() {
         DataType::Timestamp(_, zone) => DataType::Timestamp(unit, zone.clone()),
         DataType::Time64(_) => DataType::Time64(unit),

@@ -20,6 +20,7 @@ use arrow::{
 };
 
 use crate::functions::numeric_casts::convert_plain;
+use crate::time::moments::End;
 
 /// Appends the text of a row's value. Not called for NULL.
 pub type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
@@ -113,7 +114,10 @@ pub fn printer(array: &ArrayRef) -> Printer<'_> {
         DataType::LargeBinary => {
             each_of(array.as_binary::<i64>(), |value, out| numeric::write(&numeric::number_of(value), out))
         }
-        DataType::Date32 => each::<Date32Type>(array, |days, out| date(i64::from(days), out)),
+        DataType::Date32 => each::<Date32Type>(array, |days, out| match End::of_days(days) {
+            Some(end) => out.push_str(end.text()),
+            None => date(i64::from(days), out),
+        }),
         DataType::Date64 => each::<Date64Type>(array, |millis, out| date(millis.div_euclid(86_400_000), out)),
         DataType::Time64(TimeUnit::Microsecond) => each::<Time64MicrosecondType>(array, time),
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
@@ -273,6 +277,9 @@ fn fraction(micros: i64, out: &mut String) {
 
 fn timestamp(micros: i64, zone: &str, out: &mut String) {
     const DAY: i64 = 86_400_000_000;
+    if let Some(end) = End::of_micros(micros) {
+        return out.push_str(end.text());
+    }
     let era = day(micros.div_euclid(DAY), out);
     out.push(' ');
     time(micros.rem_euclid(DAY), out);

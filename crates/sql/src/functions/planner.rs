@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_batch::numeric::TYPE;
-use arrow::datatypes::{DataType, IntervalUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
@@ -13,10 +13,10 @@ use datafusion_expr::planner::{
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, cast};
 
-use crate::functions::extract::{DatePart, Extract};
+use crate::functions::extract::{DatePart, Extract, PartForm};
 use crate::functions::numerics::{joined_text, plain_comparison, plain_operation};
 use crate::functions::table::call;
-use crate::functions::wholes::{date_minus_days, date_plus_days, exclusive_or, shift_bits};
+use crate::functions::wholes::{date_minus_date, date_minus_days, date_plus_days, exclusive_or, shift_bits};
 use crate::functions::{json, operators};
 use crate::passes::expr::quoted_literals::read_literal;
 use crate::resolve::type_names::is_number;
@@ -117,7 +117,7 @@ impl ExprPlanner for PostgresPlanner {
             _ => None,
         };
         match part {
-            Some(part) => Ok(PlannerResult::Planned(Extract::udf(part).call(args[1..].to_vec()))),
+            Some(part) => Ok(PlannerResult::Planned(Extract::udf(part, PartForm::Numeric).call(args[1..].to_vec()))),
             None => Ok(PlannerResult::Original(args)),
         }
     }
@@ -241,17 +241,34 @@ fn operator(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
+/// The midnight of a date; a timestamp as it is.
+fn moment(value: &Expr, is: &DataType) -> Expr {
+    match is {
+        DataType::Date32 => cast(value.clone(), DataType::Timestamp(TimeUnit::Microsecond, None)),
+        _ => value.clone(),
+    }
+}
+
 /// `date + integer` and `date - integer` are dates, `date - date` is a number of days, and the
 /// difference of two timestamps is an interval.
 fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
-    let days = |e: &Expr| cast(e.clone(), DataType::Int32);
     match (&expr.op, left, right) {
         (BinaryOperator::Plus, DataType::Date32, n) if n.is_integer() => Some(date_plus_days(&expr.left, &expr.right)),
         (BinaryOperator::Plus, n, DataType::Date32) if n.is_integer() => Some(date_plus_days(&expr.right, &expr.left)),
         (BinaryOperator::Minus, DataType::Date32, n) if n.is_integer() => {
             Some(date_minus_days(&expr.left, &expr.right))
         }
-        (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(days(&expr.left) - days(&expr.right)),
+        (BinaryOperator::Minus, DataType::Date32, DataType::Date32) => Some(date_minus_date(&expr.left, &expr.right)),
+        // (A time of day is what has passed since midnight.)
+        (BinaryOperator::Plus, DataType::Date32 | DataType::Timestamp(..), DataType::Time64(_)) => {
+            Some(moment(&expr.left, left) + cast(expr.right.clone(), INTERVAL))
+        }
+        (BinaryOperator::Plus, DataType::Time64(_), DataType::Date32 | DataType::Timestamp(..)) => {
+            Some(moment(&expr.right, right) + cast(expr.left.clone(), INTERVAL))
+        }
+        (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..), DataType::Time64(_)) => {
+            Some(moment(&expr.left, left) - cast(expr.right.clone(), INTERVAL))
+        }
         (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
             Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
         }

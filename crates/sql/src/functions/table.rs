@@ -13,12 +13,14 @@ use crate::functions::bounded::Bounded;
 use crate::functions::checked::OneRow;
 use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
+use crate::functions::finite::IsFinite;
 use crate::functions::intervals::IntervalLength;
+use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, forms, json, ordered_sets, regex, similar, text, texts, trigonometry};
+use crate::functions::{arrays, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -59,6 +61,7 @@ impl Functions {
         config.execution.time_zone = Some(UTC.into());
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
+            let function = MomentSeries::around(function);
             let function = OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(function))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
@@ -70,7 +73,8 @@ impl Functions {
             .chain(json::all())
             .chain(texts::all())
             .chain(trigonometry::all())
-            .chain([similar::udf(), IntervalLength::udf()]);
+            .chain(cut_time::all())
+            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf()]);
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
                 scalar.insert(name.to_string(), function.clone());

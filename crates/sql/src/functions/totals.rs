@@ -70,6 +70,8 @@ impl AggregateUDFImpl for FunctionTotal {
             // `numerics::settle_arguments`.)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
+            // (Times of day are intervals in the resolved plan: `moments::sum_times`.)
+            [DataType::Time64(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             [DataType::Int8 | DataType::Int16] if self.is_sum_or_mean() => return Ok(vec![DataType::Int32]),
             [is] if self.is_sum_or_mean() && is.is_signed_integer() => return Ok(arg_types.to_vec()),
             [DataType::Float32] if self.name() == "sum" => return Ok(arg_types.to_vec()),
@@ -90,7 +92,7 @@ impl AggregateUDFImpl for FunctionTotal {
             ("avg", [is]) if is.is_integer() => Ok(TYPE),
             ("sum", [is]) if is.is_signed_integer() => Ok(DataType::Int64),
             ("sum", [DataType::Float32]) => Ok(DataType::Float32),
-            (_, [DataType::Interval(_)]) => Ok(INTERVAL),
+            (_, [DataType::Interval(_) | DataType::Time64(_)]) => Ok(INTERVAL),
             (_, [DataType::Decimal128(precision, scale)]) => {
                 let (digits, scale) = (i16::from(*precision), i16::from(*scale));
                 match digits + SUM_DIGITS <= 38 || 38 - scale >= WHOLE_DIGITS_MIN {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Date32Array, PrimitiveArray};
 use arrow::compute::kernels::numeric::{add, mul, sub};
 use arrow::compute::{cast, try_binary};
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Date32Type, Int16Type, Int32Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
@@ -29,6 +29,7 @@ use datafusion_expr::{
 use datafusion_optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::resolve::type_names::sql_name;
+use crate::time::moments::{End, date_moved};
 
 /// What is done with two whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +42,8 @@ enum Verb {
     /// A date and a number of days.
     DateAdd,
     DateSubtract,
+    /// The days between two dates.
+    DateDifference,
 }
 
 /// A function of two whole numbers, of the type of the first.
@@ -67,6 +70,7 @@ impl ScalarUDFImpl for Whole {
             Verb::ShiftRight => "shift_right",
             Verb::DateAdd => "date_add_days",
             Verb::DateSubtract => "date_subtract_days",
+            Verb::DateDifference => "date_subtract",
         }
     }
 
@@ -75,7 +79,7 @@ impl ScalarUDFImpl for Whole {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(arg_types[0].clone())
+        Ok(if self.verb == Verb::DateDifference { DataType::Int32 } else { arg_types[0].clone() })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
@@ -87,6 +91,7 @@ impl ScalarUDFImpl for Whole {
             Verb::ShiftLeft | Verb::ShiftRight => shift(self.verb, &left, &right),
             Verb::DateAdd => move_dates(&left, &right, i64::checked_add),
             Verb::DateSubtract => move_dates(&left, &right, i64::checked_sub),
+            Verb::DateDifference => days_between(&left, &right),
         };
         result.map(ColumnarValue::Array)
     }
@@ -130,19 +135,32 @@ fn shifted<T: ArrowPrimitiveType>(
     Ok(Arc::new(shifted))
 }
 
-/// The first date of PostgreSQL, 4714-11-24 BC, and the day after its last, 5874897-12-31, in days
-/// since 1970.
-const DATES: std::ops::Range<i64> = -2_440_588..2_145_042_906;
-
 fn move_dates(dates: &ArrayRef, days: &ArrayRef, moved: impl Fn(i64, i64) -> Option<i64>) -> DfResult<ArrayRef> {
     let (dates, days) = (cast(dates, &DataType::Int32)?, cast(days, &DataType::Int64)?);
     let move_one = |date: i32, days: i64| {
-        let date = moved(date.into(), days).filter(|date| DATES.contains(date));
-        let date = date.and_then(|date| i32::try_from(date).ok());
+        let date = date_moved(date, moved(date.into(), days));
         date.ok_or_else(|| ArrowError::ComputeError("date out of range".into()))
     };
     let moved: Date32Array = try_binary(dates.as_primitive::<Int32Type>(), days.as_primitive::<Int64Type>(), move_one)?;
     Ok(Arc::new(moved))
+}
+
+fn days_between(later: &ArrayRef, earlier: &ArrayRef) -> DfResult<ArrayRef> {
+    let (later, earlier) = (cast(later, &DataType::Date32)?, cast(earlier, &DataType::Date32)?);
+    let between = |later: i32, earlier: i32| match (End::of_days(later), End::of_days(earlier)) {
+        (None, None) => {
+            later.checked_sub(earlier).ok_or_else(|| ArrowError::ComputeError("integer out of range".into()))
+        }
+        _ => Err(ArrowError::ComputeError("cannot subtract infinite dates".into())),
+    };
+    let days: PrimitiveArray<Int32Type> =
+        try_binary(later.as_primitive::<Date32Type>(), earlier.as_primitive::<Date32Type>(), between)?;
+    Ok(Arc::new(days))
+}
+
+/// `date - date`.
+pub(crate) fn date_minus_date(later: &Expr, earlier: &Expr) -> Expr {
+    Whole::call(Verb::DateDifference, later.clone(), earlier.clone())
 }
 
 /// `date + days`.

@@ -2,7 +2,8 @@
 //! epoch. Where windows begin.
 //!
 //! Law: exact for every time that has a window; an error where the window would begin before all
-//! times. Dates are the timestamps of their midnights. Times may be whole numbers; then so is the
+//! times. Of `infinity` too it is an
+//! error. Dates are the timestamps of their midnights. Times may be whole numbers; then so is the
 //! size. Cost: one comparison a row while times lie in the window of the row before, else one
 //! remainder.
 
@@ -17,6 +18,7 @@ use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::resolve::type_names::sql_name;
+use crate::time::moments::{End, cast_moments};
 
 fn is_whole(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64)
@@ -91,8 +93,15 @@ impl ScalarUDFImpl for WindowFloor {
             let starts = floors(times.as_primitive::<Int64Type>(), size, "bigint out of range")?;
             return Ok(ColumnarValue::Array(Arc::new(starts)));
         }
-        let times = cast(&args.args[1].to_array(args.number_rows)?, args.return_field.data_type())?;
+        let times = args.args[1].to_array(args.number_rows)?;
+        let times = match cast_moments(&times, args.return_field.data_type()) {
+            Some(moments) => moments?,
+            None => cast(&times, args.return_field.data_type())?,
+        };
         let times = times.as_primitive::<TimestampMicrosecondType>();
+        if times.iter().flatten().any(|time| End::of_micros(time).is_some()) {
+            return exec_err!("infinity lies in no window: leave such rows out, WHERE isfinite(..)");
+        }
         let starts = floors(times, size, "timestamp out of range")?;
         Ok(ColumnarValue::Array(Arc::new(starts.with_data_type(args.return_field.data_type().clone())) as ArrayRef))
     }

@@ -54,6 +54,9 @@ pub(crate) fn read_texts(texts: &StringViewArray, to: &DataType) -> Result<Array
         }
         DataType::Date32 => {
             let values = moments(texts, to, |moment| {
+                if let Some(end) = moment.end {
+                    return Ok(end.days());
+                }
                 i32::try_from(moment.days.ok_or(Problem::Syntax)?).map_err(|_| Problem::OutOfRange)
             })?;
             Arc::new(values.into_iter().collect::<Date32Array>())
@@ -89,6 +92,9 @@ fn moments<T>(
 /// The instant of a text with its zone, else of UTC.
 fn instant(moment: &Moment) -> Result<i64, Problem> {
     let local = micros_without_zone(moment)?;
+    if moment.end.is_some() {
+        return Ok(local);
+    }
     let shifted = match &moment.zone {
         None => Some(local),
         Some(Zone::Offset(seconds)) => local.checked_sub(seconds * MICROS_A_SECOND),
@@ -116,7 +122,7 @@ fn misfit(text: &str, to: &DataType, problem: Problem) -> String {
     match problem {
         Problem::OutOfRange => format!("date/time field value out of range: \"{text}\""),
         Problem::Refused => format!(
-            "\"{text}\" is not supported as a value of type {}: write now(), current_date or a literal ('today'::date) for the present, NULL for infinity",
+            "\"{text}\" is not supported as a value of type {}: write now(), current_date or a literal ('today'::date) for the present",
             sql_name(to)
         ),
         Problem::Syntax => format!("invalid input syntax for type {}: \"{text}\"", sql_name(to)),

@@ -2,10 +2,11 @@
 //! `20240102T030405`, `0044-03-15 BC`.
 //!
 //! Law: the answer is PostgreSQL's with `datestyle = 'ISO, MDY'` and the session in UTC. Refused
-//! are the words of the present (`now`, `today` ..) and `infinity`, for which messages say what to
-//! write. Cost: one pass over the text.
+//! are the words of the present (`now`, `today` ..), for which messages say what to write. Cost:
+//! one pass over the text.
 
 use super::calendar::{Civil, MICROS_A_DAY, MICROS_A_MINUTE, MICROS_A_SECOND, MICROS_AN_HOUR, days_of, days_of_month};
+use super::moments::End;
 use super::template::{DAYS, MONTHS, SHORT};
 use super::tokens::{TokenKind, Word, words};
 
@@ -17,6 +18,8 @@ pub(crate) struct Moment {
     /// Microseconds of the day, up to the 24th hour's end.
     pub(crate) time: Option<i64>,
     pub(crate) zone: Option<Zone>,
+    /// `infinity` or `-infinity`, which have no other parts.
+    pub(crate) end: Option<End>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(crate) enum Zone {
 pub(crate) enum Problem {
     Syntax,
     OutOfRange,
-    /// A word of the present, or `infinity`.
+    /// A word of the present.
     Refused,
 }
 
@@ -53,6 +56,11 @@ pub(crate) enum WantedType {
 pub(crate) fn read(text: &str, wanted: WantedType) -> Result<Moment, Problem> {
     if let Some(moment) = read_plain(text) {
         return Ok(moment);
+    }
+    if wanted == WantedType::Moment
+        && let Some(end) = End::named(text)
+    {
+        return Ok(Moment { days: None, time: None, zone: None, end: Some(end) });
     }
     let words = words(text).ok_or(Syntax)?;
     let mut parts = Parts { wanted, ..Parts::default() };
@@ -81,7 +89,7 @@ fn read_plain(text: &str) -> Option<Moment> {
     }
     let days = Some(days_of(Civil { year, month, day }));
     if bytes.len() == 10 {
-        return Some(Moment { days, time: None, zone: None });
+        return Some(Moment { days, time: None, zone: None, end: None });
     }
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
     let marks = (is(10, b' ') || is(10, b'T')) && is(13, b':') && is(16, b':');
@@ -94,7 +102,7 @@ fn read_plain(text: &str) -> Option<Moment> {
         _ => return None,
     };
     let time = hour * MICROS_AN_HOUR + minute * MICROS_A_MINUTE + second * MICROS_A_SECOND + micros;
-    Some(Moment { days, time: Some(time), zone: None })
+    Some(Moment { days, time: Some(time), zone: None, end: None })
 }
 
 /// What must follow a word.
@@ -298,7 +306,7 @@ impl Parts {
                 set(&mut self.clock, Clock { hour: 0, minute: 0, second: 0, micros: 0 })?;
                 set(&mut self.zone, Zone::Offset(0))?;
             }
-            "now" | "today" | "tomorrow" | "yesterday" | "infinity" => return Err(Refused),
+            "now" | "today" | "tomorrow" | "yesterday" => return Err(Refused),
             name if is_weekday(name) => {}
             name => match (month(name), ABBREVIATIONS.iter().find(|(zone, _)| *zone == name)) {
                 (Some(month), _) => self.take_month(month)?,
@@ -346,7 +354,7 @@ impl Parts {
         if time.is_none() && self.half.is_some() || days.is_none() && time.is_none() {
             return Err(Syntax);
         }
-        Ok(Moment { days, time, zone: self.zone })
+        Ok(Moment { days, time, zone: self.zone, end: None })
     }
 
     /// The year, of which 0 is 1 BC.
@@ -479,11 +487,14 @@ const ABBREVIATIONS: [(&str, i64); 24] = [
 /// The moment in microseconds since the epoch, of a text without its zone; a date alone is its
 /// midnight.
 pub(crate) fn micros_without_zone(moment: &Moment) -> Result<i64, Problem> {
+    if let Some(end) = moment.end {
+        return Ok(end.micros());
+    }
     let days = moment.days.ok_or(Syntax)?;
     super::calendar::micros_of(days, moment.time.unwrap_or_default()).ok_or(OutOfRange)
 }
 
-/// The time of day.
+/// The time of day, of which 24:00 is the last.
 pub(crate) fn time_of_day(moment: &Moment) -> Result<i64, Problem> {
-    moment.time.filter(|time| *time < MICROS_A_DAY).ok_or(if moment.time.is_some() { OutOfRange } else { Syntax })
+    moment.time.filter(|time| *time <= MICROS_A_DAY).ok_or(if moment.time.is_some() { OutOfRange } else { Syntax })
 }

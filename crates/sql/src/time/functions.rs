@@ -26,6 +26,7 @@ use super::calendar::{Civil, days_of, days_of_month};
 use super::columns::{of_arrow, read_texts, to_arrow};
 use super::from_char::{read_day, read_moment};
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
+use super::moments::{End, micros_column};
 use super::number_template::NumberTemplate;
 use super::percent::write_percent;
 use super::template::{TemplateNode, parse};
@@ -288,9 +289,11 @@ fn to_char(values: &ArrayRef, templates: &ArrayRef) -> DfResult<ArrayRef> {
                 write_interval,
             );
         }
-        _ => cast(&cast(values, &moment_type(values))?, &DataType::Int64)?,
+        _ => micros_column(values)?,
     };
-    let moments: Vec<Option<i64>> = moments.as_primitive::<Int64Type>().iter().collect();
+    // (What is infinite has no text by a template: NULL, as in PostgreSQL.)
+    let finite = |micros: &i64| End::of_micros(*micros).is_none();
+    let moments: Vec<Option<i64>> = moments.iter().map(|micros| micros.filter(finite)).collect();
     write_each(&moments, templates, |micros, nodes, out| {
         write_moment(micros, zone, nodes, out);
         Ok(())
@@ -395,7 +398,12 @@ fn instants(values: &ArrayRef) -> DfResult<ArrayRef> {
     for seconds in seconds.as_primitive::<Float64Type>() {
         let micros = seconds.map(|seconds| (seconds * 1e6).round_ties_even());
         match micros {
-            Some(micros) if micros.is_nan() || micros.abs() > 9.2e18 => {
+            Some(micros) if micros.is_infinite() => {
+                let end = if micros > 0.0 { End::Infinity } else { End::NegativeInfinity };
+                out.push(Some(end.micros()));
+            }
+            Some(micros) if micros.is_nan() => return exec_err!("timestamp cannot be NaN"),
+            Some(micros) if micros.abs() > 9.2e18 => {
                 return exec_err!("timestamp out of range: {}", micros / 1e6);
             }
             micros => out.push(micros.map(|micros| micros as i64)),

@@ -6,7 +6,8 @@
 //!
 //! Reading order: `calendar`, `interval` (arithmetic), `tokens`, `interval_input`, `datetime_input`
 //! (texts to values), `template`, `to_char`, `from_char`, `number_template`, `percent` (templates),
-//! `functions` (the same as SQL functions), `literal` (on the syntax tree), `columns` (on columns).
+//! `functions` (the same as SQL functions), `literal` (on the syntax tree), `columns` and `moments`
+//! (on columns).
 
 pub(crate) mod calendar;
 pub(crate) mod columns;
@@ -16,6 +17,7 @@ pub(crate) mod functions;
 pub(crate) mod interval;
 pub(crate) mod interval_input;
 pub(crate) mod literal;
+pub mod moments;
 mod number_template;
 mod percent;
 pub(crate) mod precision;

@@ -53,8 +53,8 @@ macro_rules! variables {
 pub(crate) const UTF8: &[&str] = &["utf8", "utf-8", "unicode"];
 pub(crate) const UTC: &[&str] =
     &["utc", "gmt", "etc/utc", "etc/gmt", "z", "zulu", "universal", "greenwich", "0", "+0", "+00", "+00:00"];
-pub(crate) const ISO: &[&str] = &["iso", "iso, mdy", "iso, dmy", "iso, ymd", "iso,mdy", "mdy", "iso, us"];
 pub(crate) const PATH: &[&str] = &["public", "pg_catalog", "$user", "pg_temp", "information_schema", ""];
+pub(crate) const ISO: &[&str] = &["iso", "iso, mdy", "iso,mdy", "mdy", "iso, us"];
 pub(crate) const LEVELS: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
 pub(crate) const MESSAGES: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error", "fatal", "panic",
@@ -161,6 +161,17 @@ impl Variables {
     }
 }
 
+/// What to write where a parameter has one value.
+fn instead_of(name: &str) -> &'static str {
+    match name {
+        "datestyle" => {
+            " '01/02/2020' is the 2nd of January: write '2020-02-01', or to_date('01/02/2020', 'DD/MM/YYYY') for another order."
+        }
+        "timezone" => " For the clock of a zone write ts AT TIME ZONE 'Europe/Berlin'.",
+        _ => "",
+    }
+}
+
 /// A value as it is kept and shown.
 pub(crate) fn taken(variable: &Setting, value: &str) -> Result<String, Error> {
     let name = variable.name;
@@ -174,7 +185,9 @@ pub(crate) fn taken(variable: &Setting, value: &str) -> Result<String, Error> {
         SettingTakes::Text => Ok(value.to_owned()),
         SettingTakes::Switch => parse_bool(name, value).map(|on| if on { "on" } else { "off" }.to_owned()),
         SettingTakes::Only(words) if words.contains(&plain.as_str()) => Ok(variable.default.to_owned()),
-        SettingTakes::Only(_) => refused(format!("It is always {}; leave the statement out.", variable.default)),
+        SettingTakes::Only(_) => {
+            refused(format!("It is always {}; leave the statement out.{}", variable.default, instead_of(name)))
+        }
         SettingTakes::Words(words) if words.contains(&plain.as_str()) => Ok(plain),
         SettingTakes::Words(words) => refused(format!("Available values: {}.", words.join(", "))),
         SettingTakes::Whole(least, greatest) => match plain.parse::<i64>() {

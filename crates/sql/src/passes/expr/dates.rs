@@ -4,18 +4,18 @@
 //! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
 //! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make
 //!   both of nanoseconds.
-//! - A date whose parts are cut off is a timestamp of microseconds; DataFusion would take
-//!   nanoseconds, which end in 2262.
+//! - A date whose parts are cut off is a `timestamptz`.
 //! - A difference of timestamps has days; DataFusion would count hours only.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 
 use crate::functions::conversions::TimestampDifference;
+use crate::resolve::type_names::{UTC, is_text};
 
 /// A date plus an interval is a timestamp.
 pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -63,6 +63,9 @@ fn timestamp(date: &Expr, zone: Option<Arc<str>>) -> Expr {
     cast(date.clone(), DataType::Timestamp(TimeUnit::Microsecond, zone))
 }
 
+/// Days from the epoch within which the planner computes: 200,000 years.
+const FOLDED_DAYS_MAX: u32 = 73_000_000;
+
 /// `date ± interval` of what [`date_with_time`] made of it, where the interval has whole days.
 fn moved_by_days(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
@@ -73,6 +76,11 @@ fn moved_by_days(expr: &Expr) -> Option<Expr> {
     else {
         return None;
     };
+    // (The planner folds dates within the years that its calendar has.)
+    if matches!(date.expr.as_ref(), Expr::Literal(ScalarValue::Date32(Some(days)), _) if days.unsigned_abs() > FOLDED_DAYS_MAX)
+    {
+        return None;
+    }
     (interval.nanoseconds == 0).then(|| Expr::BinaryExpr(BinaryExpr::new(date.expr.clone(), *op, right.clone())))
 }
 
@@ -94,10 +102,11 @@ fn unit(name: &str) -> Option<&'static str> {
     })
 }
 
-/// `date_trunc(unit, date)`, and `date_bin`.
+/// `date_trunc`, `date_bin` and `generate_series`: dates are the `timestamptz` of their midnights,
+/// literals in quotes are moments and intervals.
 pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
-    if !matches!(call.func.name(), "date_trunc" | "date_bin") {
+    if !matches!(call.func.name(), "date_trunc" | "date_bin" | "generate_series") {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let mut is_changed = false;
@@ -108,11 +117,28 @@ pub(crate) fn cut_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
         *name = ScalarValue::from(known);
         is_changed = true;
     }
-    for arg in &mut call.args {
-        if arg.get_type(schema).is_ok_and(|is| is == DataType::Date32) {
-            *arg = timestamp(arg, None);
-            is_changed = true;
-        }
+    let types: Vec<DataType> = call.args.iter().filter_map(|arg| arg.get_type(schema).ok()).collect();
+    let is_moment = |is: &DataType| matches!(is, DataType::Date32 | DataType::Timestamp(..));
+    let is_of_moments = call.func.name() != "generate_series" || types.iter().any(is_moment);
+    if types.len() != call.args.len() || !is_of_moments {
+        let call = Expr::ScalarFunction(call);
+        return Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) });
+    }
+    let is_local = types.iter().any(|is| matches!(is, DataType::Timestamp(_, None)));
+    let zone = || if is_local { None } else { Some(Arc::from(UTC)) };
+    for (at, (arg, is)) in call.args.iter_mut().zip(&types).enumerate() {
+        let is_literal = matches!(arg, Expr::Literal(..)) && is_text(is);
+        let to = match (call.func.name(), at) {
+            (_, _) if *is == DataType::Date32 => DataType::Timestamp(TimeUnit::Microsecond, Some(Arc::from(UTC))),
+            ("date_trunc", 1) if is_literal => DataType::Timestamp(TimeUnit::Microsecond, zone()),
+            ("date_bin", 0) | ("generate_series", 2) if is_literal => DataType::Interval(IntervalUnit::MonthDayNano),
+            ("date_bin", 1 | 2) | ("generate_series", 0 | 1) if is_literal => {
+                DataType::Timestamp(TimeUnit::Microsecond, zone())
+            }
+            _ => continue,
+        };
+        *arg = cast(arg.clone(), to);
+        is_changed = true;
     }
     let call = Expr::ScalarFunction(call);
     Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })

@@ -12,6 +12,7 @@ pub(crate) mod common_type;
 pub(crate) mod dates;
 pub(crate) mod filter_arguments;
 pub(crate) mod marked_literals;
+pub(crate) mod moments;
 pub(crate) mod numbers;
 pub(crate) mod quoted_literals;
 
@@ -162,9 +163,25 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     Pass {
         name: "parts of dates that are cut off",
         run: Settle::Expr(dates::cut_dates),
-        gives: "a timestamp of microseconds",
-        reason: "DataFusion takes nanoseconds, which end in 2262",
-        example: "SELECT date_trunc('day', d + 200000) AS q FROM w",
+        gives: "moments and intervals for literals in quotes, and the names of units that all know",
+        reason: "to DataFusion literals in quotes are texts",
+        example: "SELECT date_bin('1 day', ts, '2024-01-01') AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "sums of times of day",
+        run: Settle::Expr(moments::sum_times),
+        gives: "sums and means of intervals",
+        reason: "DataFusion has no sums of times",
+        example: "SELECT avg(ts::time) AS q FROM w",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "ranges over times of day",
+        run: Settle::Expr(moments::range_over_times),
+        gives: "frames over microseconds",
+        reason: "DataFusion has ranges of numbers and timestamps only",
+        example: "SELECT count(*) OVER (ORDER BY ts::time RANGE INTERVAL '1 hour' PRECEDING) AS q FROM w",
         without: Loss::Failure,
     },
     Pass {
@@ -289,6 +306,14 @@ pub(crate) const CASTS: &[Pass<Settle>] = &[
         gives: "text read as PostgreSQL reads it",
         reason: "Arrow reads fewer spellings, and its messages name Arrow's types",
         example: "SELECT '{1,2}'::integer[] AS q",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "casts of moments",
+        run: Settle::Expr(moments::settle_cast),
+        gives: "constants with infinity, intervals of times of day and times of day of intervals",
+        reason: "Arrow has no infinite dates, and no such casts of intervals",
+        example: "SELECT INTERVAL '10:20:30'::time AS q FROM w",
         without: Loss::Failure,
     },
     Pass {

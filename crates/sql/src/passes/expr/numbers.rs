@@ -9,7 +9,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 
 use crate::functions::checked::{FloatArithmetic, FloatVerb};
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
-use crate::functions::extract::{DatePart, Extract, has_parts};
+use crate::functions::extract::{DatePart, Extract, PartForm, has_parts};
 use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
 
 /// `1e2` as 100.
@@ -127,7 +127,7 @@ pub(super) fn part_with_fraction(expr: Expr, schema: &DFSchema) -> DfResult<Tran
                 true => cast(moment.clone(), DataType::Timestamp(TimeUnit::Microsecond, None)),
                 false => moment.clone(),
             };
-            Ok(Transformed::yes(cast(Extract::udf(part).call(vec![moment]), DataType::Float64)))
+            Ok(Transformed::yes(Extract::udf(part, PartForm::Float).call(vec![moment])))
         }
         _ => Ok(Transformed::no(expr)),
     }

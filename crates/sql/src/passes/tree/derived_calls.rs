@@ -1,4 +1,4 @@
-//! Functions of PostgreSQL that others say: `width_bucket`, `isfinite`, `date_trunc('decade', t)`.
+//! Functions of PostgreSQL that others say: `width_bucket`, `make_timestamp`.
 
 use datafusion_expr::sqlparser::ast::{Array, Expr, Value};
 
@@ -8,8 +8,6 @@ use crate::functions::at_time_zone::AT_TIME_ZONE;
 pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
     Some(match (name, args) {
         ("width_bucket", [x, low, high, n]) => width_bucket(&x.to_string(), &low.to_string(), &high.to_string(), n),
-        // (No date or time is infinite here.)
-        ("isfinite", [x]) => format!("(CASE WHEN ({x}) IS NOT NULL THEN true END)"),
         ("make_timestamp" | "make_timestamptz", [year, month, day, hour, minute, second]) => {
             let made = format!(
                 "(make_date({year}, {month}, {day}) + INTERVAL '1 hour' * ({hour}) + INTERVAL '1 minute' * ({minute}) \
@@ -17,7 +15,6 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             );
             if name == "make_timestamp" { made } else { format!("CAST({made} AS timestamptz)") }
         }
-        ("date_trunc", [unit, x]) => date_trunc(years_of(unit)?, &x.to_string()),
         ("array_fill", [value, Expr::Array(Array { elem, .. })]) => match elem.as_slice() {
             [] => return None,
             sizes => sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})")),
@@ -65,27 +62,6 @@ fn is_fraction(value: &Value) -> bool {
         }
         _ => false,
     }
-}
-
-/// Years of the units that the planner does not know.
-fn years_of(unit: &Expr) -> Option<i64> {
-    let Expr::Value(value) = unit else { return None };
-    let Value::SingleQuotedString(name) = &value.value else { return None };
-    match name.to_lowercase().as_str() {
-        "decade" | "decades" | "dec" => Some(10),
-        "century" | "centuries" | "cent" | "c" => Some(100),
-        "millennium" | "millennia" | "mil" => Some(1000),
-        _ => None,
-    }
-}
-
-/// The first year of a decade ends in 0; centuries and millennia begin with the year after.
-fn date_trunc(years: i64, x: &str) -> String {
-    let first = i64::from(years > 10);
-    format!(
-        "(date_trunc('year', {x}) \
-         - INTERVAL '1 year' * CAST((extract(year FROM {x}) - {first} + 10000) % {years} AS bigint))"
-    )
 }
 
 /// The bucket of `n` equal ones from `low` to `high`, 0 below and n + 1 from `high` on; the other
