@@ -13,7 +13,7 @@ mod alter;
 mod any_values;
 mod ask;
 mod asof;
-mod change;
+pub(crate) mod change;
 mod columns;
 mod copy;
 mod create;
@@ -27,6 +27,7 @@ mod recursion;
 mod refuse;
 mod session;
 mod settings;
+pub(crate) mod spellings;
 mod symmetric;
 mod taken;
 mod transaction;
@@ -118,6 +119,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     recursion::rewrite(&mut tokens, text)?;
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
+    spellings::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),
