@@ -102,6 +102,7 @@ files!(
     dml,
     errors,
     everyday,
+    everyday_more,
     forms,
     frames,
     joins,
