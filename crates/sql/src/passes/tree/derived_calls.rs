@@ -72,7 +72,7 @@ fn set_lax(document: &Expr, path: &Expr, new: &Expr, rest: &[&Expr]) -> Option<S
     let of_null = match treatment {
         "use_json_null" => format!("jsonb_set({document}, {path}, 'null', {creates})"),
         "delete_key" => format!("CAST({document} AS jsonb) #- {path}"),
-        "return_target" => format!("CAST({document} AS jsonb)"),
+        "return_target" => format!("jsonb_in({document})"),
         _ => return None,
     };
     Some(format!(
