@@ -31,7 +31,8 @@ use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::{is_number, sql_name};
-use crate::syntax::parse::parse_expr;
+use crate::returned::{Returning, joined_items};
+use crate::syntax::parse::{change::exists, parse_expr};
 use crate::syntax::statement::{Delete, Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding, Update};
 use crate::syntax::template::template;
 use crate::translate::{Translator, conform};
@@ -80,14 +81,27 @@ impl Planner<'_> {
         })
     }
 
+    /// The rows to remove joined with those of `USING`: the table's columns, then the columns that
+    /// `RETURNING` may name. A row that is joined with several others appears as often.
+    ///
+    /// # Errors
+    /// As for a query.
+    pub fn plan_delete_joined(&self, delete: &Delete) -> Result<Planned> {
+        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+        let mut query = all_where(named, delete.using.clone(), &delete.selection, vec![])?;
+        query.with = delete.with.clone();
+        self.changed_rows(&delete.table, "DELETE from", query, vec![], delete.returned())
+    }
+
     /// The rows to change: the table's columns as they are, followed by the table's columns as they
-    /// shall be. A row that is joined with several others (`FROM`) appears as often.
+    /// shall be, and by the columns of `FROM` if there is a `RETURNING`. A row that is joined with
+    /// several others appears as often.
     ///
     /// # Errors
     /// As for a query and for `INSERT`.
     pub fn plan_update(&self, update: &Update) -> Result<Planned> {
         let (names, query) = update_query(update)?;
-        self.changed_rows(&update.table, "UPDATE", query, names)
+        self.changed_rows(&update.table, "UPDATE", query, names, update.returned())
     }
 
     /// The rows that `ON CONFLICT DO UPDATE` changes, as [`plan_update`](Self::plan_update) gives
@@ -103,7 +117,7 @@ impl Planner<'_> {
             target.proposed(insert, target.schema.fields().len())?;
             Ok(format!("SELECT 1 FROM {} AS excluded", quoted(PROPOSED)))
         })?;
-        planner.changed_rows(&insert.table, "INSERT into", query, names)
+        planner.changed_rows(&insert.table, "INSERT into", query, names, None)
     }
 
     /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's
@@ -155,14 +169,6 @@ impl Planner<'_> {
         })
     }
 
-    /// The items of `RETURNING`, over rows of the table.
-    ///
-    /// # Errors
-    /// As for a query.
-    pub fn plan_returning(&self, table: &str, alias: Option<&str>, items: &[ast::SelectItem]) -> Result<Planned> {
-        self.plan_query(&*returned_query(table, alias, items)?)
-    }
-
     /// The queries that a change of a table consists of, with the types that their columns take.
     ///
     /// # Errors
@@ -173,7 +179,7 @@ impl Planner<'_> {
             let (names, query) = self.conflict_part(insert)?;
             parts.push(self.changed_part(&insert.table, query, &names)?);
         }
-        parts.extend(self.returned_part(&insert.table, insert.alias.as_deref(), &insert.returning)?);
+        parts.extend(returned_part(insert.returned())?);
         Ok(parts)
     }
 
@@ -181,14 +187,14 @@ impl Planner<'_> {
     pub(crate) fn parts_of_update(&self, update: &Update) -> Result<Vec<ChangePart>> {
         let (names, query) = update_query(update)?;
         let changed = self.changed_part(&update.table, query, &names)?;
-        let returned = self.returned_part(&update.table, update.alias.as_deref(), &update.returning)?;
+        let returned = returned_part(update.returned())?;
         Ok(std::iter::once(changed).chain(returned).collect())
     }
 
     /// See [`parts_of_insert`](Self::parts_of_insert).
     pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<ChangePart>> {
         let query = delete_query(delete)?;
-        let returned = self.returned_part(&delete.table, delete.alias.as_deref(), &delete.returning)?;
+        let returned = returned_part(delete.returned())?;
         Ok(std::iter::once(ChangePart { query, wanted: vec![] }).chain(returned).collect())
     }
 
@@ -228,25 +234,26 @@ impl Planner<'_> {
         Ok(ChangePart { query, wanted })
     }
 
-    fn returned_part(
+    /// The rows of a table, and what the further columns of the query make of them; then the
+    /// columns that they are joined with, if they are returned. (Without names nothing is made.)
+    fn changed_rows(
         &self,
         table: &str,
-        alias: Option<&str>,
-        items: &Option<Vec<ast::SelectItem>>,
-    ) -> Result<Option<ChangePart>> {
-        let Some(items) = items else { return Ok(None) };
-        Ok(Some(ChangePart { query: returned_query(table, alias, items)?, wanted: vec![] }))
-    }
-
-    /// The rows of a table, and what the further columns of the query make of them.
-    fn changed_rows(&self, table: &str, action: &str, query: Box<ast::Query>, names: Vec<String>) -> Result<Planned> {
+        action: &str,
+        query: Box<ast::Query>,
+        names: Vec<String>,
+        returned: Option<Returning<'_>>,
+    ) -> Result<Planned> {
         self.guarded(&query, |context| {
             let target = Target::of(context, table, action)?;
             let columns = target.positions_of(&names)?;
             target.check_assigned(&query, &columns)?;
-            let query = target.with_defaults(query.clone(), &columns);
-            let rows = context.logical(&query)?;
+            let mut query = target.with_defaults(query.clone(), &columns);
             let width = target.schema.fields().len();
+            if let (Some(returned), SetExpr::Select(select)) = (&returned, query.body.as_mut()) {
+                select.projection.extend(joined_items(context, returned, width)?);
+            }
+            let rows = context.logical(&query)?;
             let new = |at: usize| match columns.iter().position(|c| *c == at) {
                 Some(n) => target.assign(at, column(&rows, width + n), rows.schema()),
                 None => Ok(column(&rows, at)),
@@ -255,9 +262,14 @@ impl Planner<'_> {
             let new = target.with_computed(context, new, rows.schema())?;
             let new = new.into_iter().zip(target.schema.fields());
             let new = new.map(|(value, field)| value.unalias().alias(format!("new.{}", field.name())));
-            let row: Vec<Expr> = (0..width).map(|at| column(&rows, at)).chain(new).collect();
-            let fields: Vec<_> = target.schema.fields().iter().chain(target.schema.fields()).cloned().collect();
-            let schema = Arc::new(arrow::datatypes::Schema::new(fields));
+            let n_new = if names.is_empty() { 0 } else { width };
+            let joined = width + names.len()..rows.schema().fields().len();
+            let old = (0..width).map(|at| column(&rows, at));
+            let row: Vec<Expr> = old.chain(new.take(n_new)).chain(joined.clone().map(|at| column(&rows, at))).collect();
+            let own = target.schema.fields().iter();
+            let joined = joined.map(|at| rows.schema().field(at).clone());
+            let fields: Vec<_> = own.clone().chain(own.take(n_new)).cloned().chain(joined).collect();
+            let schema = Arc::new(Schema::new(fields));
             self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &schema)
         })
     }
@@ -302,9 +314,9 @@ pub(crate) struct ChangePart {
 
 /// A table as a statement names it.
 #[derive(Clone, Copy)]
-struct Named<'a> {
-    table: &'a str,
-    alias: Option<&'a str>,
+pub(crate) struct Named<'a> {
+    pub(crate) table: &'a str,
+    pub(crate) alias: Option<&'a str>,
 }
 
 /// A table to be changed.
@@ -709,7 +721,11 @@ fn quoted(name: &str) -> String {
 /// The query of the rows that a DELETE removes: the table's columns.
 fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
     let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
-    let mut query = all_where(named, vec![], &delete.selection, vec![])?;
+    let selection = match delete.using.is_empty() {
+        true => delete.selection.clone(),
+        false => Some(exists(delete.using.clone(), delete.selection.clone())?),
+    };
+    let mut query = all_where(named, vec![], &selection, vec![])?;
     query.with = delete.with.clone();
     Ok(query)
 }
@@ -724,17 +740,12 @@ fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
     Ok((names, query))
 }
 
-/// `SELECT items FROM table`.
-fn returned_query(table: &str, alias: Option<&str>, items: &[ast::SelectItem]) -> Result<Box<ast::Query>> {
-    let mut query = all_where(Named { table, alias }, vec![], &None, vec![])?;
-    if let SetExpr::Select(select) = query.body.as_mut() {
-        select.projection = items.to_vec();
-    }
-    Ok(query)
+fn returned_part(returned: Option<Returning<'_>>) -> Result<Option<ChangePart>> {
+    returned.map(|returned| Ok(ChangePart { query: returned.query()?, wanted: vec![] })).transpose()
 }
 
 /// `SELECT table.*, values FROM table, from WHERE selection`.
-fn all_where(
+pub(crate) fn all_where(
     named: Named,
     from: Vec<ast::TableWithJoins>,
     selection: &Option<ast::Expr>,

@@ -111,8 +111,19 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// Any [`ErrorKind`] but `Syntax`; placed where the unknown name stands, if one is the cause.
     pub fn plan_query(&self, query: &ast::Query) -> Result<Planned> {
+        self.plan_query_over(query, &Ok)
+    }
+
+    /// As [`plan_query`](Self::plan_query), of what `over` makes of the query's first plan.
+    pub(crate) fn plan_query_over(
+        &self,
+        query: &ast::Query,
+        over: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (names, plan) = self.prepare(context, query, self.clock())?;
+            let plan = context.logical(query)?;
+            let names = column_names(query, &plan, self.catalog);
+            let plan = optimise_logical(over(plan)?, &context.config(), self.clock(), context.chosen())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
             let forms = forms_of(&plan);
             Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), forms, ..planned })

@@ -1,10 +1,9 @@
 //! What a statement will give back, before it runs: its columns.
 
-use anabranch_sql::Parsed;
 use anabranch_sql::output::shown_schema;
 use anabranch_sql::statement::Statement;
+use anabranch_sql::{Parsed, Returning};
 use arrow::datatypes::SchemaRef;
-use datafusion_expr::sqlparser::ast;
 
 use super::files::Wanted;
 use super::outcome::with_progress;
@@ -45,27 +44,22 @@ impl Session {
             Statement::Describe { name } => Some(self.describe(name)?.schema),
             Statement::Insert(insert) => {
                 self.plan_insert(insert)?;
-                self.returned(&insert.table, None, insert.returning.as_deref())?
+                self.returned(insert.returned())?
             }
             Statement::Update(update) => {
                 self.plan_update(update)?;
-                self.returned(&update.table, update.alias.as_deref(), update.returning.as_deref())?
+                self.returned(update.returned())?
             }
             Statement::Delete(delete) => {
                 self.plan_delete(delete)?;
-                self.returned(&delete.table, delete.alias.as_deref(), delete.returning.as_deref())?
+                self.returned(delete.returned())?
             }
             _ => None,
         })
     }
 
-    fn returned(
-        &self,
-        table: &str,
-        alias: Option<&str>,
-        items: Option<&[ast::SelectItem]>,
-    ) -> Result<Option<SchemaRef>, Error> {
-        let Some(items) = items else { return Ok(None) };
-        Ok(Some(shown_schema(&self.plan_returned(table, alias, items)?.planned.columns())))
+    fn returned(&self, returning: Option<Returning<'_>>) -> Result<Option<SchemaRef>, Error> {
+        let Some(returning) = returning else { return Ok(None) };
+        Ok(Some(shown_schema(&self.plan_returned(&returning)?.planned.columns())))
     }
 }

@@ -8,7 +8,7 @@ use anabranch_sql::statement::{Merge, MergePart};
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::state::Session;
-use super::write::n_rows;
+use super::write::{UpdatedRows, n_rows};
 use crate::catalog::Object;
 use crate::error::Error;
 
@@ -46,7 +46,10 @@ impl Session {
 
     fn merge_part(&mut self, part: &MergePart, rows: &mut MergedRows) -> Result<(), Error> {
         let (old, new) = match part {
-            MergePart::Update(update) => self.updated_rows(update)?,
+            MergePart::Update(update) => {
+                let UpdatedRows { old, new, .. } = self.updated_rows(update)?;
+                (old, new)
+            }
             MergePart::Delete(delete) => (self.rows_to_delete(delete)?, vec![]),
             MergePart::Insert(insert) => {
                 let proposed = self.proposed_rows(insert)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{CreateView, Delete, EmitClause, Insert, Update};
-use anabranch_sql::{Parameters, Planner};
+use anabranch_sql::{Parameters, Planner, Returning};
 use datafusion_expr::sqlparser::ast;
 
 use super::context::{Named, PlanContext, Planning};
@@ -61,19 +61,19 @@ impl Session {
         self.plan_read(Role::Rows, &|planner| planner.plan_delete(delete))
     }
 
+    /// Plans the rows that a DELETE takes away, joined with those of USING.
+    pub(super) fn plan_delete_joined(&self, delete: &Delete) -> Result<Named, Error> {
+        self.plan_read(Role::Joined, &|planner| planner.plan_delete_joined(delete))
+    }
+
     /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
     pub(super) fn plan_conflict(&self, insert: &Insert) -> Result<Named, Error> {
         self.plan_read(Role::Conflict, &|planner| planner.plan_conflict(insert))
     }
 
     /// Plans the items of RETURNING.
-    pub(super) fn plan_returned(
-        &self,
-        table: &str,
-        alias: Option<&str>,
-        items: &[ast::SelectItem],
-    ) -> Result<Named, Error> {
-        let plan = |planner: &Planner<'_>| planner.plan_returning(table, alias, items);
+    pub(super) fn plan_returned(&self, returning: &Returning<'_>) -> Result<Named, Error> {
+        let plan = |planner: &Planner<'_>| planner.plan_returning(returning);
         match self.kept_plan(Role::Returned, &plan)? {
             Some(named) => Ok(named),
             None => self.plan_now(&plan),

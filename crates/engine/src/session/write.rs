@@ -5,10 +5,10 @@
 //! with one of its keys, and its changes, may add up to one row a key.
 
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times, types};
-use anabranch_sql::Planned;
+use anabranch_plan::Node;
 use anabranch_sql::statement::{Delete, Insert, Update};
+use anabranch_sql::{Planned, RETURNED, Returning};
 use arrow::array::{ArrayRef, RecordBatch};
-use datafusion_expr::sqlparser::ast;
 
 use super::commit::target;
 use super::context::Named;
@@ -24,6 +24,14 @@ use crate::direct::{evaluate_over, rows_or_error};
 use crate::error::Error;
 use crate::finish::{WantedRows, finish};
 
+/// What an UPDATE makes of rows: one entry in each list for each batch of rows.
+pub(super) struct UpdatedRows {
+    pub old: Vec<Batch>,
+    pub new: Vec<Batch>,
+    /// The new rows with the columns of FROM behind; empty where RETURNING does not ask.
+    pub joined: Vec<Batch>,
+}
+
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
@@ -35,7 +43,7 @@ impl Session {
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         let named = self.with_named_key(insert)?;
         let insert = named.as_ref().unwrap_or(insert);
-        let returning = self.plan_returning(&insert.table, insert.alias.as_deref(), &insert.returning)?;
+        let returning = self.plan_returning(insert.returned())?;
         let rows = self.proposed_rows(insert)?;
         let (new, old) = match &insert.conflict {
             None => (self.admit_rows(&insert.table, rows)?, vec![]),
@@ -59,10 +67,32 @@ impl Session {
 
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
         self.catalog.table(&delete.table)?;
-        let returning = self.plan_returning(&delete.table, delete.alias.as_deref(), &delete.returning)?;
+        let returning = self.plan_returning(delete.returned())?;
         let rows = self.rows_to_delete(delete)?;
         let n_rows = n_rows(&rows);
-        self.write_returning(&delete.table, rows.clone(), vec![], returning, rows, format!("DELETE {n_rows}"))
+        let shown = match returning.as_ref().is_some_and(is_over_joined) {
+            true => self.joined_rows_to_delete(delete, n_rows)?,
+            false => rows.clone(),
+        };
+        self.write_returning(&delete.table, rows, vec![], returning, shown, format!("DELETE {n_rows}"))
+    }
+
+    /// The rows that a DELETE takes, each with the row that USING joins it with.
+    fn joined_rows_to_delete(&mut self, delete: &Delete, n_taken: i64) -> Result<Vec<Batch>, Error> {
+        let Named { mut planned, names, .. } = self.plan_delete_joined(delete)?;
+        planned.plan = self.with_operator_rows(&planned.plan)?;
+        self.settle_sources(&names)?;
+        self.check_kept(&planned.plan)?;
+        let rows: Vec<Batch> = self.collect_to_change(&planned.plan)?.into_iter().map(Batch::flatten).collect();
+        if n_rows(&rows) != n_taken {
+            return Err(Error::data(format!(
+                "DELETE .. USING joins a row of table \"{}\" with several others",
+                delete.table
+            ))
+            .with_detail("RETURNING names columns of them: which row counts would be chance.")
+            .with_hint("Join with a query that has one row for each key, for example with GROUP BY."));
+        }
+        Ok(rows)
     }
 
     /// The rows that a DELETE takes.
@@ -76,40 +106,38 @@ impl Session {
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
         self.catalog.table(&update.table)?;
-        let returning = self.plan_returning(&update.table, update.alias.as_deref(), &update.returning)?;
-        let (old, new) = self.updated_rows(update)?;
+        let returning = self.plan_returning(update.returned())?;
+        let UpdatedRows { old, new, joined } = self.updated_rows(update)?;
         if !update.from.is_empty() {
             check_joined_once(self.catalog.table(&update.table)?, &old)?;
         }
         let n_rows = n_rows(&new);
-        self.write_returning(&update.table, old, new.clone(), returning, new, format!("UPDATE {n_rows}"))
+        let shown = if returning.as_ref().is_some_and(is_over_joined) { joined } else { new.clone() };
+        self.write_returning(&update.table, old, new, returning, shown, format!("UPDATE {n_rows}"))
     }
 
     /// The rows that an UPDATE changes, as they are and as they shall be. One that FROM joins with
     /// several rows comes as often.
-    pub(super) fn updated_rows(&mut self, update: &Update) -> Result<(Vec<Batch>, Vec<Batch>), Error> {
+    pub(super) fn updated_rows(&mut self, update: &Update) -> Result<UpdatedRows, Error> {
         let n_columns = self.catalog.table(&update.table)?.schema.fields().len();
         let Named { mut planned, names, .. } = self.plan_update(update)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
         let rows = self.collect_to_change(&planned.plan)?;
-        let half = |columns: std::ops::Range<usize>| -> Vec<Batch> {
+        let part = |columns: std::ops::Range<usize>| -> Vec<Batch> {
             let columns: Vec<usize> = columns.collect();
             rows.iter().map(|batch| batch.project(&columns).flatten()).collect()
         };
-        Ok((half(0..n_columns), half(n_columns..2 * n_columns)))
+        let (old, new) = (part(0..n_columns), part(n_columns..2 * n_columns));
+        let n_all = planned.plan.schema.fields().len();
+        let joined = if n_all > 2 * n_columns { part(n_columns..n_all) } else { vec![] };
+        Ok(UpdatedRows { old, new, joined })
     }
 
     /// The plan of RETURNING, if there is one.
-    fn plan_returning(
-        &self,
-        table: &str,
-        alias: Option<&str>,
-        items: &Option<Vec<ast::SelectItem>>,
-    ) -> Result<Option<Planned>, Error> {
-        let Some(items) = items else { return Ok(None) };
-        Ok(Some(self.plan_returned(table, alias, items)?.planned))
+    fn plan_returning(&self, returning: Option<Returning<'_>>) -> Result<Option<Planned>, Error> {
+        returning.map(|returning| Ok(self.plan_returned(&returning)?.planned)).transpose()
     }
 
     /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING
@@ -129,7 +157,10 @@ impl Session {
                 let mut rows = Vec::with_capacity(shown.len());
                 for batch in shown {
                     let batch = batch.with_times(Times::Constant(0)).flatten();
-                    let columns = fit_lengths(target(&object), batch.columns().to_vec())?;
+                    // (Behind the table's columns may be those that the change joined.)
+                    let (own, joined) = batch.columns().split_at(object.schema.fields().len());
+                    let mut columns = fit_lengths(target(&object), own.to_vec())?;
+                    columns.extend_from_slice(joined);
                     rows.push(batch.with_columns(columns.into()));
                 }
                 let schema = planned.columns();
@@ -253,6 +284,15 @@ impl Session {
         let rows = vec![0u32; n_rows];
         Ok(Some(anabranch_batch::gather::take(&[column], &rows)[0].clone()))
     }
+}
+
+/// Whether RETURNING names columns that the change joined.
+fn is_over_joined(returning: &Planned) -> bool {
+    let mut below = &returning.plan;
+    while let Node::Stage { input, .. } = &below.node {
+        below = input;
+    }
+    matches!(&below.node, Node::Scan { relation, .. } if relation == RETURNED)
 }
 
 /// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them

@@ -25,7 +25,7 @@ use datafusion_expr::{
 
 use crate::resolve::type_names::{UTC, is_text, sql_name};
 use crate::time::calendar::MICROS_A_SECOND;
-use crate::time::columns::of_arrow;
+use crate::time::columns::{of_arrow, zone_of};
 use crate::time::interval::Interval;
 use crate::time::moments::{End, MomentShift, micros_column, moved};
 
@@ -72,7 +72,7 @@ impl ScalarUDFImpl for AtTimeZone {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
         if let Some(Some(zone)) =
             args.scalar_arguments.get(1).map(|zone| zone.and_then(ScalarValue::try_as_str).flatten())
-            && zone.parse::<Tz>().is_err()
+            && zone_of(zone).is_none()
         {
             return plan_err!("time zone \"{zone}\" not recognized");
         }
@@ -105,9 +105,9 @@ impl ScalarUDFImpl for AtTimeZone {
             let name = zones.value(row);
             let zone = match known {
                 Some((same, zone)) if same == name => zone,
-                _ => match name.parse::<Tz>() {
-                    Ok(zone) => zone,
-                    Err(_) => return exec_err!("time zone \"{name}\" not recognized"),
+                _ => match zone_of(name) {
+                    Some(zone) => zone,
+                    None => return exec_err!("time zone \"{name}\" not recognized"),
                 },
             };
             known = Some((name, zone));

@@ -7,7 +7,8 @@ use datafusion_expr::ScalarUDF;
 
 use super::rows::RowCall::{Bytes, Int, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way, by_datafusion};
-use crate::functions::sha256::sha256;
+use crate::functions::sha256::{sha224, sha256};
+use crate::functions::sha512::{sha384, sha512};
 use crate::functions::text::md5;
 
 /// All functions of this module.
@@ -20,7 +21,10 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         RowFunction::beside(string::octet_length(), "octet_length", &[], OCTETS),
         RowFunction::udf("bit_length", &[], BITS),
         RowFunction::udf("md5", &[], MD5),
+        RowFunction::udf("sha224", &[], SHA224),
         RowFunction::udf("sha256", &[], SHA256),
+        RowFunction::udf("sha384", &[], SHA384),
+        RowFunction::udf("sha512", &[], SHA512),
         RowFunction::beside(string::btrim(), "btrim", &["trim"], TRIM),
         RowFunction::beside(string::ltrim(), "ltrim", &[], LTRIM),
         RowFunction::beside(string::rtrim(), "rtrim", &[], RTRIM),
@@ -75,6 +79,24 @@ const SHA256: &[Way] = &[Way {
     required: 1,
     answer: RowAnswer::Bytes,
     compute: |args, _| Ok(Out::Bytes(sha256(args[0].bytes()).to_vec())),
+}];
+const SHA224: &[Way] = &[Way {
+    takes: &[Bytes],
+    required: 1,
+    answer: RowAnswer::Bytes,
+    compute: |args, _| Ok(Out::Bytes(sha224(args[0].bytes()).to_vec())),
+}];
+const SHA384: &[Way] = &[Way {
+    takes: &[Bytes],
+    required: 1,
+    answer: RowAnswer::Bytes,
+    compute: |args, _| Ok(Out::Bytes(sha384(args[0].bytes()).to_vec())),
+}];
+const SHA512: &[Way] = &[Way {
+    takes: &[Bytes],
+    required: 1,
+    answer: RowAnswer::Bytes,
+    compute: |args, _| Ok(Out::Bytes(sha512(args[0].bytes()).to_vec())),
 }];
 const TRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },

@@ -48,6 +48,10 @@ pub(crate) enum DatePart {
     Milliseconds,
     Microseconds,
     Epoch,
+    /// Of the offset from Greenwich, which is that of UTC.
+    TimeZone,
+    TimeZoneHour,
+    TimeZoneMinute,
 }
 
 impl DatePart {
@@ -60,6 +64,9 @@ impl DatePart {
                 Some(DatePart::Microseconds)
             }
             "epoch" => Some(DatePart::Epoch),
+            "timezone" => Some(DatePart::TimeZone),
+            "timezone_hour" | "timezone_h" => Some(DatePart::TimeZoneHour),
+            "timezone_minute" | "timezone_m" => Some(DatePart::TimeZoneMinute),
             "millennium" | "millennia" | "mil" | "mils" => Some(DatePart::Millennium),
             "century" | "centuries" | "cent" | "c" => Some(DatePart::Century),
             "decade" | "decades" | "dec" | "decs" => Some(DatePart::Decade),
@@ -92,6 +99,9 @@ impl DatePart {
             DatePart::Milliseconds => "date_part_milliseconds",
             DatePart::Microseconds => "date_part_microseconds",
             DatePart::Epoch => "date_part_epoch",
+            DatePart::TimeZone => "date_part_timezone",
+            DatePart::TimeZoneHour => "date_part_timezone_hour",
+            DatePart::TimeZoneMinute => "date_part_timezone_minute",
             DatePart::Millennium => "date_part_millennium",
             DatePart::Century => "date_part_century",
             DatePart::Decade => "date_part_decade",
@@ -116,6 +126,9 @@ impl DatePart {
             DatePart::Milliseconds => "extract_milliseconds",
             DatePart::Microseconds => "extract_microseconds",
             DatePart::Epoch => "extract_epoch",
+            DatePart::TimeZone => "extract_timezone",
+            DatePart::TimeZoneHour => "extract_timezone_hour",
+            DatePart::TimeZoneMinute => "extract_timezone_minute",
             DatePart::Millennium => "extract_millennium",
             DatePart::Century => "extract_century",
             DatePart::Decade => "extract_decade",
@@ -139,6 +152,9 @@ impl DatePart {
         use DatePart::{Day, DayOfWeek, DayOfYear, Epoch, Hour, IsoDayOfWeek, IsoYear, Julian, Microseconds};
         use DatePart::{Milliseconds, Minute, Seconds, Week};
         let is_of_clock = matches!(self, Hour | Minute | Seconds | Milliseconds | Microseconds);
+        if matches!(self, DatePart::TimeZone | DatePart::TimeZoneHour | DatePart::TimeZoneMinute) {
+            return matches!(data_type, DataType::Timestamp(_, Some(_)));
+        }
         match data_type {
             DataType::Date32 => !is_of_clock,
             DataType::Time64(_) => is_of_clock || self == Epoch,
@@ -173,6 +189,7 @@ impl DatePart {
     fn of_moment(self, micros: i64) -> i128 {
         match self {
             DatePart::Epoch => i128::from(micros),
+            DatePart::TimeZone | DatePart::TimeZoneHour | DatePart::TimeZoneMinute => 0,
             DatePart::Seconds | DatePart::Milliseconds | DatePart::Microseconds => {
                 i128::from(micros.rem_euclid(MICROS_A_MINUTE))
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use arrow::util::display::array_value_to_string;
 
 use crate::functions::bytea;
@@ -50,7 +50,10 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
         return read_bytes_column(column, to);
     }
     match cast_with_options(column, to, &strict) {
-        Ok(converted) => Ok(converted),
+        Ok(converted) => match out_of_range(&converted, column) {
+            Some(text) => Err(format!("\"{text}\" is out of range for type {}", sql_name(to))),
+            None => Ok(converted),
+        },
         Err(_) if is_text(column.data_type()) => convert_spelt(column, to),
         Err(error) => Err(match first_lost(column, to) {
             Some(_) if to.is_integer() => format!("{} out of range", sql_name(to)),
@@ -186,6 +189,30 @@ fn convert_spelt(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             None => in_words(&error.to_string()),
         }),
     }
+}
+
+/// The first text whose float is infinite or zero though the number is not.
+fn out_of_range(floats: &ArrayRef, column: &ArrayRef) -> Option<String> {
+    if !floats.data_type().is_floating() || !is_text(column.data_type()) {
+        return None;
+    }
+    let wide = cast(floats, &DataType::Float64).ok()?;
+    let wide = wide.as_primitive::<Float64Type>();
+    let is_edge = |row: &usize| wide.is_valid(*row) && (wide.value(*row) == 0.0 || wide.value(*row).is_infinite());
+    let edges: Vec<usize> = (0..wide.len()).filter(is_edge).collect();
+    if edges.is_empty() {
+        return None;
+    }
+    let texts = cast(column, &DataType::Utf8View).ok()?;
+    let texts = texts.as_string_view();
+    let is_beyond = |row: &usize| {
+        let text = texts.value(*row).bytes();
+        match wide.value(*row) == 0.0 {
+            true => text.take_while(|byte| !byte.eq_ignore_ascii_case(&b'e')).any(|byte| matches!(byte, b'1'..=b'9')),
+            false => text.into_iter().any(|byte| byte.is_ascii_digit()),
+        }
+    };
+    edges.into_iter().find(is_beyond).map(|row| texts.value(row).to_string())
 }
 
 /// The first row whose value does not fit the type.

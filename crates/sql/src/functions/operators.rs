@@ -5,7 +5,7 @@ use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::{PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion_expr::sqlparser::ast::BinaryOperator;
-use datafusion_expr::{ExprSchemable, GetFieldAccess, lit};
+use datafusion_expr::{ExprSchemable, GetFieldAccess, cast, lit};
 
 use super::rows::is_bytes;
 use super::table::call;
@@ -27,6 +27,28 @@ pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
     let (is_left, is_right) = (depth(left), depth(right));
     if is_left == 0 && is_right == 0 {
         return None;
+    }
+    // A literal in quotes beside an array is one.
+    let as_array = |side: &Expr, is: &DataType, other: &DataType| match side {
+        Expr::Literal(..) if is_text(is) && depth(other) > 0 => Some(cast(side.clone(), other.clone())),
+        _ => None,
+    };
+    let is_equality = matches!(expr.op, BinaryOperator::Eq | BinaryOperator::NotEq);
+    let equality = |left: Expr, right: Expr| match expr.op {
+        BinaryOperator::Eq => left.eq(right),
+        _ => left.not_eq(right),
+    };
+    if let Some(left) = as_array(&expr.left, left, right) {
+        if is_equality {
+            return Some(equality(left, expr.right.clone()));
+        }
+        return plan(&RawBinaryExpr { left, op: expr.op.clone(), right: expr.right.clone() }, right, right);
+    }
+    if let Some(right) = as_array(&expr.right, right, left) {
+        if is_equality {
+            return Some(equality(expr.left.clone(), right));
+        }
+        return plan(&RawBinaryExpr { left: expr.left.clone(), op: expr.op.clone(), right }, left, left);
     }
     if expr.op == BinaryOperator::StringConcat {
         let joins = is_left == is_right || left.is_null() || right.is_null();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion_common::tree_node::TreeNode;
-use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
@@ -19,7 +19,7 @@ use crate::functions::table::call;
 use crate::functions::wholes::{date_minus_date, date_minus_days, date_plus_days, exclusive_or, shift_bits};
 use crate::functions::{json, operators};
 use crate::passes::expr::quoted_literals::read_literal;
-use crate::resolve::type_names::is_number;
+use crate::resolve::type_names::{is_number, sql_name};
 use crate::time::functions::{interval_divide, interval_times};
 
 /// The type of intervals.
@@ -37,6 +37,20 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
         Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
         Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
     ]
+}
+
+/// Whether two literals have more digits together than a decimal has.
+fn is_long_product(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> bool {
+    let digits = |value: &Expr, is: &DataType| match (value, is) {
+        (Expr::Literal(..), DataType::Decimal128(precision, _) | DataType::Decimal256(precision, _)) => {
+            Some(*precision)
+        }
+        _ => None,
+    };
+    match (digits(&expr.left, left), digits(&expr.right, right)) {
+        (Some(left), Some(right)) => u32::from(left) + u32::from(right) > 38,
+        _ => false,
+    }
 }
 
 /// Operators on dates and times, parts of moments, and the types of `row_number()` and the ranks,
@@ -84,8 +98,22 @@ impl ExprPlanner for PostgresPlanner {
             }
             _ => (expr, left, right),
         };
+        if expr.op == BinaryOperator::Multiply
+            && is_long_product(&expr, &left, &right)
+            && let Some(planned) = plain_operation(
+                Operator::Multiply,
+                &cast(expr.left.clone(), TYPE),
+                &cast(expr.right.clone(), TYPE),
+                (&TYPE, &TYPE),
+            )
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
         match operators::plan(&expr, &left, &right) {
             Some(planned) => Ok(PlannerResult::Planned(planned)),
+            None if let BinaryOperator::Custom(name) = &expr.op => {
+                plan_err!("operator does not exist: {} {name} {}", sql_name(&left), sql_name(&right))
+            }
             None => Ok(PlannerResult::Original(expr)),
         }
     }

@@ -13,9 +13,10 @@ use crate::regex::{Flags, RegexMatch};
 use crate::resolve::type_names::is_text;
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 9] {
     [
         RowFunction::udf("regexp_match", &[], MATCH),
+        RowFunction::udf("__regexp_rows", &[], ROWS),
         RowFunction::udf("regexp_replace", &[], REPLACE),
         RowFunction::udf("regexp_split_to_array", &[], SPLIT),
         RowFunction::udf("regexp_like", &[], LIKE),
@@ -28,6 +29,7 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
 
 const MATCH: &[Way] =
     &[Way { takes: &[Text, Text, Text], required: 2, answer: RowAnswer::Texts, compute: first_match }];
+const ROWS: &[Way] = &[Way { takes: &[Text, Text, Text], required: 2, answer: RowAnswer::Texts, compute: all_matches }];
 const REPLACE: &[Way] = &[
     Way { takes: &[Text, Text, Text, Text], required: 3, answer: RowAnswer::Text, compute: replace_flagged },
     Way { takes: &[Text, Text, Text, Int, Int, Text], required: 4, answer: RowAnswer::Text, compute: replace_nth },
@@ -104,6 +106,25 @@ fn first_match(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let Some(found) = regex.find(&characters, 0)? else { return Ok(Out::Null) };
     let groups = if regex.n_groups() == 0 { 0..1 } else { 1..regex.n_groups() + 1 };
     Ok(Out::Texts(groups.map(|n| group(&found, n, &characters)).collect()))
+}
+
+/// The groups of each match, as the texts of arrays; of the first match without the flag `g`.
+fn all_matches(args: &[RowValue], patterns: &mut Patterns) -> Answered {
+    let (flags, is_global) = Flags::read(args.get(2).map_or("", |flags| flags.text()))?;
+    let n_groups = patterns.get(args[1].text(), flags)?.n_groups();
+    let groups = if n_groups == 0 { 0..1 } else { 1..n_groups + 1 };
+    let characters: Vec<char> = args[0].text().chars().collect();
+    let mut rows = Vec::new();
+    matches(args, flags, 0, patterns, |found| {
+        let element = |n| match group(found, n, &characters) {
+            Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+            None => "NULL".to_string(),
+        };
+        let elements: Vec<String> = groups.clone().map(element).collect();
+        rows.push(Some(format!("{{{}}}", elements.join(","))));
+        !is_global
+    })?;
+    Ok(Out::Texts(rows))
 }
 
 fn like(args: &[RowValue], patterns: &mut Patterns) -> Answered {

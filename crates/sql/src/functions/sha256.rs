@@ -1,4 +1,7 @@
-//! `sha256(bytea)`: the digest of FIPS 180-4, section 6.2. For checksums; passwords have their own.
+//! `sha256(bytea)` and `sha224(bytea)`: the digests of FIPS 180-4, sections 6.2 and 6.3. For
+//! checksums; passwords have their own.
+
+use crate::functions::sha512::start_of_224;
 
 /// The first 32 bits of the fractional parts of the square roots of the first eight primes.
 const START: [u32; 8] =
@@ -13,8 +16,18 @@ const PRIMES: [u32; 64] = [
 
 /// The digest of a message.
 pub(crate) fn sha256(message: &[u8]) -> [u8; 32] {
+    digest_from(START, message)
+}
+
+/// The digest of 224 bits: another start, and the first of its bits.
+pub(crate) fn sha224(message: &[u8]) -> [u8; 28] {
+    let mut out = [0; 28];
+    out.copy_from_slice(&digest_from(start_of_224(), message)[..28]);
+    out
+}
+
+fn digest_from(mut state: [u32; 8], message: &[u8]) -> [u8; 32] {
     let constants = PRIMES.map(cube_root_bits);
-    let mut state = START;
     let mut chunks = message.chunks_exact(64);
     for chunk in &mut chunks {
         digest(&mut state, chunk, &constants);

@@ -13,10 +13,12 @@ use crate::functions::bounded::Bounded;
 use crate::functions::checked::OneRow;
 use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
+use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
 use crate::functions::intervals::IntervalLength;
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
+use crate::functions::series::Series;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
@@ -62,7 +64,8 @@ impl Functions {
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
             let function = MomentSeries::around(function);
-            let function = OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(function))));
+            let function =
+                OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(Series::around(function)))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         // These replace functions of the same names.
@@ -74,7 +77,7 @@ impl Functions {
             .chain(texts::all())
             .chain(trigonometry::all())
             .chain(cut_time::all())
-            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf()]);
+            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()]);
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
                 scalar.insert(name.to_string(), function.clone());

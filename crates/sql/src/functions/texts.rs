@@ -8,13 +8,14 @@ use super::rows::RowCall::{Int, Int4, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 5] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 6] {
     [
         RowFunction::udf("chr", &[], CHR),
         RowFunction::udf("to_hex", &[], TO_HEX),
         RowFunction::udf("lpad", &[], LPAD),
         RowFunction::udf("rpad", &[], RPAD),
         RowFunction::udf("like_escape", &[], LIKE_ESCAPE),
+        RowFunction::udf("unistr", &[], UNISTR),
     ]
 }
 
@@ -36,6 +37,8 @@ const RPAD: &[Way] = &[Way {
     compute: |args, _| pad(args, Side::Right),
 }];
 const LIKE_ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Text, compute: like_escape }];
+
+const UNISTR: &[Way] = &[Way { takes: &[Text], required: 1, answer: RowAnswer::Text, compute: unistr }];
 
 /// Most bytes of a text, at four a character: a gigabyte less its header.
 const PADDED_BYTES_MAX: i64 = 0x3fff_ffff - 4;
@@ -81,6 +84,47 @@ fn pad(args: &[RowValue], side: Side) -> Answered {
         Side::Left => fill + &cut,
         Side::Right => cut + &fill,
     }))
+}
+
+/// A text with `\XXXX`, `\+XXXXXX`, `\uXXXX` and `\UXXXXXXXX` read as characters.
+fn unistr(args: &[RowValue], _: &mut Patterns) -> Answered {
+    let (mut out, mut rest) = (String::new(), args[0].text());
+    let mut high: Option<u32> = None;
+    while let Some(at) = rest.find('\\') {
+        let is_apart = at > 0;
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('\\') {
+            (rest, high) = (after, None);
+            out.push('\\');
+            continue;
+        }
+        let (skipped, n_digits) = match rest.as_bytes().first() {
+            Some(b'u') => (1, 4),
+            Some(b'U') => (1, 8),
+            Some(b'+') => (1, 6),
+            _ => (0, 4),
+        };
+        let digits =
+            rest.get(skipped..skipped + n_digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("invalid Unicode escape")?;
+        rest = &rest[skipped + n_digits..];
+        let code = match (high.take().filter(|_| !is_apart), code) {
+            (Some(high), 0xdc00..=0xdfff) => 0x1_0000 + ((high - 0xd800) << 10) + (code - 0xdc00),
+            (None, 0xd800..=0xdbff) => {
+                high = Some(code);
+                continue;
+            }
+            (None, code) => code,
+            (Some(_), _) => return Err("invalid Unicode surrogate pair".into()),
+        };
+        out.push(char::from_u32(code).filter(|c| *c != '\0').ok_or("invalid Unicode escape value")?);
+    }
+    if high.is_some() {
+        return Err("invalid Unicode surrogate pair".into());
+    }
+    out.push_str(rest);
+    Ok(Out::Text(out))
 }
 
 /// A pattern of LIKE with another escape character, with backslashes for it.

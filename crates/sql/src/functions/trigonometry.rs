@@ -1,4 +1,4 @@
-//! Trigonometry in degrees, `sind(30)`: exact where the result is.
+//! Trigonometry in degrees, `sind(30)`: exact where the result is. Also `acosh` and `atanh`.
 //!
 //! Law: PostgreSQL's answers. Each function is reduced to the first quadrant, and there divided by
 //! its value at 30, 45 or 60 degrees, so that these come out exactly. An angle that is infinite,
@@ -13,7 +13,7 @@ use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 10] {
     let function = |name, arity, compute| {
         let signature = Signature::uniform(arity, vec![DataType::Float64], Volatility::Immutable);
         Arc::new(ScalarUDF::from(InDegrees { name, compute, signature }))
@@ -26,6 +26,8 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
         function("asind", 1, |x| of_sine(x[0], |x| if x < 0.0 { -arcsine(-x) } else { arcsine(x) })),
         function("acosd", 1, |x| of_sine(x[0], |x| if x < 0.0 { 90.0 + arcsine(-x) } else { arccosine(x) })),
         function("atand", 1, |x| Some(x[0].atan() / 1f64.atan() * 45.0)),
+        function("acosh", 1, |x| (x[0] >= 1.0 || x[0].is_nan()).then(|| x[0].acosh())),
+        function("atanh", 1, |x| (x[0].abs() <= 1.0 || x[0].is_nan()).then(|| x[0].atanh())),
         function("atan2d", 2, |args| Some(args[0].atan2(args[1]) / 1f64.atan() * 45.0)),
     ]
 }

@@ -283,6 +283,11 @@ impl ContextProvider for Context<'_> {
     }
 }
 
+/// A relation of the planner's own, with these columns.
+pub(crate) fn own_relation(schema: SchemaRef) -> Arc<dyn TableSource> {
+    Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None })
+}
+
 /// A relation as DataFusion scans it; a plain view brings its plan.
 struct RelationSource {
     schema: SchemaRef,

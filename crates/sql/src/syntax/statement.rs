@@ -603,6 +603,8 @@ pub struct Delete {
     pub selection: Option<ast::Expr>,
     /// Another name for the table within the statement.
     pub alias: Option<String>,
+    /// `USING`: what the rows are joined with.
+    pub using: Vec<ast::TableWithJoins>,
     /// `RETURNING` items over the rows that are gone.
     pub returning: Option<Vec<ast::SelectItem>>,
     /// `WITH` before the statement: queries that its condition may name.

@@ -515,7 +515,11 @@ fn serial_name(data_type: &DataType) -> &'static str {
 /// columns that it fills.
 pub fn rewritten(altered: &Altered, before: &str) -> Result<(Vec<String>, Box<ast::Query>)> {
     let (mut columns, mut items) = (Vec::new(), Vec::new());
-    for (field, filled) in altered.table.columns.iter().zip(&altered.from) {
+    for (at, (field, filled)) in altered.table.columns.iter().zip(&altered.from).enumerate() {
+        // (Computed columns are computed of the rows as they come to be.)
+        if matches!(altered.table.rules.made.get(at), Some(Made::Computed(_))) {
+            continue;
+        }
         let item = match filled {
             Filled::Before(name) => quoted(name),
             Filled::Value(expr) => expr.to_string(),

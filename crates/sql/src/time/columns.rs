@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
 
 use super::calendar::MICROS_A_SECOND;
-use super::datetime_input::{Moment, Problem, WantedType, Zone, micros_without_zone, read, time_of_day};
+use super::datetime_input::{Moment, Problem, WantedType, Zone, hours_of, micros_without_zone, read, time_of_day};
 use super::interval::{Interval, Qualifier};
 use super::interval_input::read_interval;
 use crate::functions::at_time_zone::instant_of;
@@ -104,6 +104,41 @@ fn instant(moment: &Moment) -> Result<i64, Problem> {
         }
     };
     shifted.ok_or(Problem::OutOfRange)
+}
+
+/// The zone that a text names where a zone is asked for: an abbreviation, a name, or hours as POSIX
+/// counts them, which are west of Greenwich (`+02`, `UTC+2`, `<-02>2`).
+pub(crate) fn zone_of(text: &str) -> Option<Tz> {
+    let name = text.trim().to_ascii_lowercase();
+    let fixed = |minutes: i64| {
+        let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.abs());
+        format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60).parse().ok()
+    };
+    if let Some(hours) = hours_of(&name) {
+        return fixed(hours * 60);
+    }
+    let is_offset = |text: &str| text.starts_with(['+', '-']) || text.starts_with(|c: char| c.is_ascii_digit());
+    let minutes = |text: &str| {
+        let (west, digits) = match (text.strip_prefix('-'), text.strip_prefix('+')) {
+            (Some(digits), _) => (-1, digits),
+            (None, digits) => (1, digits.unwrap_or(text)),
+        };
+        let mut parts = digits.split(':').map(|part| match part.len() {
+            1 | 2 if part.bytes().all(|digit| digit.is_ascii_digit()) => part.parse::<i64>().ok(),
+            _ => None,
+        });
+        let hours = parts.next()??;
+        let minutes = parts.next().unwrap_or(Some(0))?;
+        (parts.next().is_none() && hours < 24 && minutes < 60).then_some(-west * (hours * 60 + minutes))
+    };
+    let behind_label = match name.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        Some((_, offset)) => offset,
+        None => name.trim_start_matches(|c: char| c.is_ascii_lowercase()),
+    };
+    match is_offset(behind_label) {
+        true => minutes(behind_label).and_then(fixed).or_else(|| zone_named(&name)),
+        false => zone_named(&name),
+    }
 }
 
 /// A zone by its name in small letters: `america/new_york`.

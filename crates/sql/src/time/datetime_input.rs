@@ -484,6 +484,11 @@ const ABBREVIATIONS: [(&str, i64); 24] = [
     ("pdt", -7),
 ];
 
+/// Hours east of Greenwich of an offset that has a name, in small letters.
+pub(crate) fn hours_of(abbreviation: &str) -> Option<i64> {
+    ABBREVIATIONS.iter().find(|(name, _)| *name == abbreviation).map(|(_, hours)| *hours)
+}
+
 /// The moment in microseconds since the epoch, of a text without its zone; a date alone is its
 /// midnight.
 pub(crate) fn micros_without_zone(moment: &Moment) -> Result<i64, Problem> {

@@ -24,6 +24,8 @@ pub(crate) enum Role {
     Rows,
     /// The rows that ON CONFLICT changes.
     Conflict,
+    /// The rows that a DELETE takes, joined with those of USING.
+    Joined,
     /// What RETURNING makes of rows.
     Returned,
 }

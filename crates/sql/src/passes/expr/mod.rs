@@ -32,6 +32,7 @@ use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::{compute_plain, settle_arguments};
 use crate::functions::regex::match_operators;
 use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
+use crate::passes::plan::joined_bytes::join_bytes;
 use crate::passes::plan::unions::{match_branches, match_values};
 use crate::time::functions::negate_interval;
 
@@ -271,6 +272,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "DataFusion computes the argument of every row",
         example: "SELECT sum(10 / (x - 10)) FILTER (WHERE x <> 10) AS q FROM t",
         without: Loss::Failure,
+    },
+    Pass {
+        name: "bytes that are joined",
+        run: Settle::Node(join_bytes),
+        gives: "string_agg of hexadecimal digits, read as bytes above it",
+        reason: "DataFusion joins the printed texts of bytes",
+        example: "SELECT string_agg(s::bytea, '\\x2c'::bytea) AS q FROM t",
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "numbers of several types in UNION",

@@ -158,6 +158,15 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
                 return plan_err!("operator does not exist: {l} {op} {r}");
             }
         }
+        Expr::Cast(cast) if cast.field.data_type().is_floating() => {
+            if let Ok(is @ DataType::Timestamp(..)) = cast.expr.get_type(schema) {
+                let (is, to) = (
+                    crate::resolve::type_names::sql_name(&is),
+                    crate::resolve::type_names::sql_name(cast.field.data_type()),
+                );
+                return plan_err!("cannot cast type {is} to {to}");
+            }
+        }
         Expr::Like(like) if like.expr.get_type(schema).is_ok_and(|is| is == TYPE) => {
             return plan_err!("operator does not exist: numeric ~~ text");
         }

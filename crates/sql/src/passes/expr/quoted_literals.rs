@@ -66,6 +66,6 @@ fn is_literal_text(value: &Expr) -> bool {
 
 fn is_read(beside: &DataType) -> bool {
     use DataType as D;
-    matches!(beside, D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Interval(_))
+    matches!(beside, D::List(_) | D::Date32 | D::Time64(TimeUnit::Microsecond) | D::Interval(_))
         || matches!(beside, D::Boolean | D::Binary | D::BinaryView)
 }

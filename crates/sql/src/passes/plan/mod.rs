@@ -18,6 +18,7 @@ mod document_marks;
 pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
+pub(crate) mod joined_bytes;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;

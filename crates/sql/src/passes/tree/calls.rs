@@ -1,8 +1,8 @@
 //! Operators and calls of PostgreSQL that are others in terms of what DataFusion has.
 
 use datafusion_expr::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    OrderByExpr, UnaryOperator, Value,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, OrderByExpr, UnaryOperator, Value,
 };
 
 use crate::error::{Result, SqlError};
@@ -93,7 +93,7 @@ fn call(function: &Function) -> Option<String> {
         (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
         ("current_database", []) => Some("'anabranch'".into()),
         // (Clients read the first two words, and choose their questions by them.)
-        ("version", []) => Some(format!("'PostgreSQL 15.0 (Anabranch {})'", env!("CARGO_PKG_VERSION"))),
+        ("version", []) => Some(format!("CAST('PostgreSQL 15.0 (Anabranch {})' AS text)", env!("CARGO_PKG_VERSION"))),
         ("clock_timestamp" | "statement_timestamp" | "transaction_timestamp", []) => Some("now()".into()),
         ("regexp_split_to_table", args) if args.len() >= 2 => {
             let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
@@ -114,6 +114,9 @@ fn call(function: &Function) -> Option<String> {
             [key] => Some(format!("mode({}){}", key.expr, filter(function))),
             _ => None,
         },
+        ("string_agg", [value, separator]) if is_computed(separator) && !is_distinct(function) => {
+            Some(joined(value, separator, function))
+        }
         ("max_by" | "arg_max" | "argmax", [value, by]) => Some(value_at(value, by, "DESC", function)),
         ("min_by" | "arg_min" | "argmin", [value, by]) => Some(value_at(value, by, "ASC", function)),
         ("first" | "last" | "arbitrary", [value]) => Some(match (name.as_str(), order_of(function)) {
@@ -144,6 +147,34 @@ fn percentile(name: &str, fraction: &Expr, key: &OrderByExpr, function: &Functio
         ),
         _ => format!("percentile_disc({expr}, {fraction} ORDER BY {expr}{down}){filter}"),
     }
+}
+
+/// Whether a separator differs from row to row.
+fn is_computed(separator: &Expr) -> bool {
+    match separator {
+        Expr::Nested(inner) => is_computed(inner),
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::BinaryOp { .. } | Expr::Case { .. } => true,
+        Expr::Function(_) => true,
+        _ => false,
+    }
+}
+
+fn is_distinct(function: &Function) -> bool {
+    matches!(&function.args, FunctionArguments::List(list) if list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+}
+
+/// `string_agg` whose separators are computed: each stands before its value, and the first is cut
+/// off. (Both aggregates have one order.)
+fn joined(value: &Expr, separator: &Expr, function: &Function) -> String {
+    let order = order_of(function).map_or("ORDER BY ".to_string(), |order| format!("{order}, "));
+    let order = format!("{order}({value}), ({separator})");
+    let also = function.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+    let filter = format!("FILTER (WHERE ({value}) IS NOT NULL{also})");
+    let before = format!("coalesce({separator}, '')");
+    format!(
+        "substr(string_agg({before} || ({value}), '' {order}) {filter}, \
+         length(first_value({before} {order}) {filter}) + 1)"
+    )
 }
 
 /// The FILTER of a call, as text behind another.

@@ -15,6 +15,12 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             );
             if name == "make_timestamp" { made } else { format!("CAST({made} AS timestamptz)") }
         }
+        // (The zone is read as behind a moment: +02 is two hours east.)
+        ("make_timestamptz", [year, month, day, hour, minute, second, zone]) => format!(
+            "CAST(CAST(make_date({year}, {month}, {day}) + INTERVAL '1 hour' * ({hour}) + INTERVAL '1 minute' * ({minute}) \
+             + INTERVAL '1 second' * ({second}) AS text) || ' ' || {zone} AS timestamptz)"
+        ),
+        ("jsonb_set_lax", [document, path, new, rest @ ..]) => set_lax(document, path, new, rest)?,
         ("array_fill", [value, Expr::Array(Array { elem, .. })]) => match elem.as_slice() {
             [] => return None,
             sizes => sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})")),
@@ -52,6 +58,29 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })
+}
+
+/// `jsonb_set_lax`: as `jsonb_set`, but for a new value that is NULL, of which the last argument
+/// tells what becomes.
+fn set_lax(document: &Expr, path: &Expr, new: &Expr, rest: &[&Expr]) -> Option<String> {
+    let creates = rest.first().map_or("true".to_string(), ToString::to_string);
+    let treatment = match rest.get(1) {
+        None => "use_json_null",
+        Some(Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(name) => name.as_str(),
+            _ => return None,
+        },
+        Some(_) => return None,
+    };
+    let of_null = match treatment {
+        "use_json_null" => format!("jsonb_set({document}, {path}, 'null', {creates})"),
+        "delete_key" => format!("CAST({document} AS jsonb) #- {path}"),
+        "return_target" => format!("jsonb_in({document})"),
+        _ => return None,
+    };
+    Some(format!(
+        "(CASE WHEN CAST({new} AS text) IS NULL THEN {of_null} ELSE jsonb_set({document}, {path}, {new}, {creates}) END)"
+    ))
 }
 
 /// Whether a literal is a number of seconds with a fraction.

@@ -20,6 +20,7 @@ use crate::functions::table::FUNCTIONS;
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::template::template;
+use crate::syntax::walk::change_outside_queries;
 
 /// A call in FROM, taken apart.
 pub(super) struct Series {
@@ -92,7 +93,7 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let item = |(n, list): (usize, &String)| {
         // (Names are distinct below; what is shown is the list of columns.)
         let name = if columns[..n].contains(&columns[n]) { format!("__repeated_{n}") } else { columns[n].clone() };
-        format!("{} AS {}", element(list), Ident::with_quote('"', name))
+        format!("{} AS {}", unnested(list), Ident::with_quote('"', name))
     };
     let items: Vec<String> = lists.iter().enumerate().map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
@@ -126,31 +127,39 @@ pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// The matches of a regular expression, each the text of an array.
+const REGEXP_ROWS: &str = "__regexp_rows";
+
+/// The elements of a list. (A list of documents, or of lists, is one of texts to the planner.)
+fn unnested(list: &str) -> String {
+    const FORMS: [(&str, &str); 5] = [
+        ("__json_elements(", "__json_document"),
+        ("__json_values(", "__json_document"),
+        ("__jsonb_elements(", "__jsonb_document"),
+        ("__jsonb_values(", "__jsonb_document"),
+        ("__jsonb_path_values(", "__jsonb_document"),
+    ];
+    let form = FORMS.into_iter().find(|(start, _)| list.starts_with(start));
+    match form {
+        Some((_, form)) => format!("{form}(unnest({list}))"),
+        None if list.starts_with(REGEXP_ROWS) => format!("CAST(unnest({list}) AS text[])"),
+        None => format!("unnest({list})"),
+    }
+}
+
 /// The lists whose elements the call yields, as text.
 fn lists(name: &str, args: &[FunctionArg]) -> Option<Vec<String>> {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     match name {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
         "string_to_table" => Some(vec![format!("string_to_array({})", args.join(", "))]),
+        "regexp_split_to_table" => Some(vec![format!("regexp_split_to_array({})", args.join(", "))]),
+        "regexp_matches" => Some(vec![format!("{REGEXP_ROWS}({})", args.join(", "))]),
         "unnest" => Some(args),
         name => {
             let of_documents = lists_of(name)?.iter();
             Some(of_documents.map(|(list, _)| format!("{list}({})", args.join(", "))).collect())
         }
-    }
-}
-
-/// An element of a list. (A list of documents is one of texts to the planner.)
-fn element(list: &str) -> String {
-    let forms = [("__json_elements(", "__json_document"), ("__json_values(", "__json_document")];
-    let forms = forms.into_iter().chain([
-        ("__jsonb_elements(", "__jsonb_document"),
-        ("__jsonb_values(", "__jsonb_document"),
-        ("__jsonb_path_values(", "__jsonb_document"),
-    ]);
-    match forms.into_iter().find(|(start, _)| list.starts_with(start)) {
-        Some((_, form)) => format!("{form}(unnest({list}))"),
-        None => format!("unnest({list})"),
     }
 }
 
@@ -173,13 +182,53 @@ pub(super) fn in_select(select: &mut Select) -> Result<()> {
             let hint = format!("Write FROM table, {name}(..) AS e(key, value).");
             return Err(SqlError::unsupported(format!("{name}() in a select list"), hint));
         }
-        let unnested = parse_expr(&element(&lists[0]))?;
+        let unnested = parse_expr(&unnested(&lists[0]))?;
         *item = match item {
             SelectItem::ExprWithAlias { alias, .. } => {
                 SelectItem::ExprWithAlias { expr: unnested, alias: alias.clone() }
             }
             _ => SelectItem::ExprWithAlias { expr: unnested, alias: Ident::with_quote('"', name) },
         };
+    }
+    select.projection.iter_mut().try_for_each(within_expression)
+}
+
+/// Calls within the expressions of an item: `generate_series(1, 3) * 2` is
+/// `unnest(generate_series(1, 3)) * 2`, which is computed of each row.
+fn within_expression(item: &mut SelectItem) -> Result<()> {
+    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return Ok(()) };
+    if matches!(expr, Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest")) {
+        return Ok(());
+    }
+    change_outside_queries(expr, &mut |part| {
+        let Expr::Function(function) = part else { return Ok(()) };
+        let FunctionArguments::List(list) = &function.args else { return Ok(()) };
+        let name = function.name.to_string().to_lowercase();
+        if !matches!(name.as_str(), "generate_series" | "string_to_table" | "regexp_matches") {
+            // (What the function already unnests stays a list.)
+            return if name == "unnest" { as_list(part) } else { Ok(()) };
+        }
+        if let Some([list]) = lists(&name, &list.args).as_deref() {
+            *part = parse_expr(&unnested(list))?;
+        }
+        Ok(())
+    })
+}
+
+/// `unnest(unnest(list))`, of which the inner one was put there, as `unnest(list)`.
+fn as_list(expr: &mut Expr) -> Result<()> {
+    let inner = match expr {
+        Expr::Function(function) => match &function.args {
+            FunctionArguments::List(list) => match list.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(inner))] => inner.clone(),
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if matches!(&inner, Expr::Function(call) if call.name.to_string() == "unnest") {
+        *expr = inner;
     }
     Ok(())
 }

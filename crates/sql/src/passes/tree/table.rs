@@ -5,10 +5,10 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts,
+    array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
     inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records,
-    recursion, refuse, rows, series, session, set_operations, similar, subquery, symmetric, system, type_kinds,
-    values_types, vectors, whole_rows, window_table,
+    recursion, refuse, rows, series, session, set_operations, shadowed, similar, subquery, symmetric, system,
+    type_kinds, values_types, vectors, whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -17,14 +17,24 @@ use crate::passes::pass::{Loss, Pass};
 pub(super) const WALKS: &[&[Pass<Hooks>]] = &[RECURSION, SYSTEM, OPERANDS, TESTS, PARTS];
 
 /// Named queries that read themselves. All later rewrites look at each term of such a query alone.
-const RECURSION: &[Pass<Hooks>] = &[Pass {
-    name: "recursive queries as calls",
-    run: Hooks { query: Some(|query, _| recursion::settle(query)), ..NONE },
-    gives: "calls in FROM that are planned as loops, and named queries that read earlier ones only",
-    reason: "DataFusion's loop has one variable, whose rows it keeps in a table of its run time",
-    example: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r",
-    without: Loss::Failure,
-}];
+const RECURSION: &[Pass<Hooks>] = &[
+    Pass {
+        name: "names that hide named queries",
+        run: Hooks { whole: Some(|query, _| shadowed::rename(query)), ..NONE },
+        gives: "other names for queries of an inner WITH that are named like one of an outer WITH",
+        reason: "DataFusion refuses a name that an outer WITH has",
+        example: "WITH a AS (SELECT k FROM t) SELECT k FROM (WITH a AS (SELECT x AS k FROM t) SELECT k FROM a) AS q",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "recursive queries as calls",
+        run: Hooks { query: Some(|query, _| recursion::settle(query)), ..NONE },
+        gives: "calls in FROM that are planned as loops, and named queries that read earlier ones only",
+        reason: "DataFusion's loop has one variable, whose rows it keeps in a table of its run time",
+        example: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r",
+        without: Loss::Failure,
+    },
+];
 
 /// Schemas. All later rewrites know one name of each relation, function and type.
 const SYSTEM: &[Pass<Hooks>] = &[
@@ -78,6 +88,14 @@ const SYSTEM: &[Pass<Hooks>] = &[
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "sets of groups in each other",
+        run: Hooks { select: Some(|select, _| grouping::spell(select)), ..NONE },
+        gives: "GROUPING SETS of lists, each set once after DISTINCT; nothing in the place of ()",
+        reason: "DataFusion reads ROLLUP and CUBE within GROUPING SETS as calls, and no empty tuple",
+        example: "SELECT k, count(*) AS n FROM t GROUP BY GROUPING SETS (k, ROLLUP (k))",
+        without: Loss::Failure,
+    },
     Pass {
         name: "FETCH FIRST as LIMIT, or as a rank",
         run: Hooks { query: Some(|query, _| fetch::to_limit(query)), ..NONE },

@@ -21,19 +21,24 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             && words_at(tokens, at + 2, &["VALUES"])
             && let Some(close) = closing(tokens, at + 1)
         {
-            let span = tokens[at].span;
-            let like = |token: Token| TokenWithSpan { token, span };
-            let word = |word: &str| like(Token::make_word(word, None));
-            tokens.splice(close..close, [like(Token::RParen), word("AS"), word("__values")]);
-            let select = [word("SELECT"), like(Token::Mul), word("FROM"), like(Token::LParen)];
-            tokens.splice(at + 2..at + 2, select);
+            as_select(tokens, at + 1, close);
         }
         at += 1;
     }
 }
 
+/// The rows between two parentheses as a query.
+pub(super) fn as_select(tokens: &mut Vec<TokenWithSpan>, open: usize, close: usize) {
+    let span = tokens[open].span;
+    let like = |token: Token| TokenWithSpan { token, span };
+    let word = |word: &str| like(Token::make_word(word, None));
+    tokens.splice(close..close, [like(Token::RParen), word("AS"), word("__values")]);
+    let select = [word("SELECT"), like(Token::Mul), word("FROM"), like(Token::LParen)];
+    tokens.splice(open + 1..open + 1, select);
+}
+
 /// The parenthesis that closes the one at `open`.
-fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+pub(super) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0;
     (open..tokens.len()).find(|at| {
         match tokens[*at].token {

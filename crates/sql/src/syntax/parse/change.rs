@@ -129,12 +129,9 @@ fn delete_of(delete: ast::Delete, with: Option<ast::With>) -> Result<Statement> 
     let (ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables)) = &delete.from;
     match tables.as_slice() {
         [table] if table.joins.is_empty() => {
-            let selection = match delete.using {
-                Some(using) => Some(exists(using, delete.selection)?),
-                None => delete.selection,
-            };
             let (table, alias) = relation_name(&table.relation)?;
-            Ok(Statement::Delete(Delete { table, alias, selection, returning: delete.returning, with }))
+            let (using, selection) = (delete.using.unwrap_or_default(), delete.selection);
+            Ok(Statement::Delete(Delete { table, alias, selection, using, returning: delete.returning, with }))
         }
         _ => Err(SqlError::unsupported("DELETE from several tables", "Write one DELETE for each table.")),
     }
@@ -234,7 +231,7 @@ fn conflict(on: ast::OnInsert) -> Result<Conflict> {
 }
 
 /// `EXISTS (SELECT 1 FROM using WHERE selection)`.
-pub(super) fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Result<ast::Expr> {
+pub(crate) fn exists(using: Vec<ast::TableWithJoins>, selection: Option<ast::Expr>) -> Result<ast::Expr> {
     let mut subquery = template("SELECT 1 FROM t")?;
     if let ast::SetExpr::Select(select) = subquery.body.as_mut() {
         select.from = using;

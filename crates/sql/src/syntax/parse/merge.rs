@@ -5,7 +5,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
-use super::change::{assignments, exists, relation_name};
+use super::change::{assignments, relation_name};
 use super::parse_expr;
 use crate::error::Result;
 use crate::syntax::names::{quoted, quoted_path};
@@ -114,8 +114,9 @@ impl Target {
     fn delete(&self, condition: &str) -> Result<Delete> {
         Ok(Delete {
             table: self.table.clone(),
-            selection: Some(exists(self.source(), self.matching(condition)?)?),
+            selection: self.matching(condition)?,
             alias: self.alias.clone(),
+            using: self.source(),
             returning: None,
             with: None,
         })

@@ -13,7 +13,7 @@ mod alter;
 mod any_values;
 mod ask;
 mod asof;
-mod change;
+pub(crate) mod change;
 mod columns;
 mod copy;
 mod create;
@@ -29,6 +29,7 @@ mod refuse;
 mod sequence;
 mod session;
 mod settings;
+pub(crate) mod spellings;
 mod symmetric;
 mod taken;
 mod transaction;
@@ -123,6 +124,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);
+    spellings::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),

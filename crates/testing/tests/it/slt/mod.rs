@@ -103,6 +103,7 @@ files!(
     documents_kept,
     errors,
     everyday,
+    everyday_more,
     forms,
     frames,
     infinite_times,
