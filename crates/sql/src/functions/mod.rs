@@ -18,6 +18,7 @@ pub(crate) mod decimal_text;
 pub(crate) mod digits;
 pub(crate) mod expanded;
 pub(crate) mod extract;
+pub(crate) mod factorial;
 pub(crate) mod forms;
 pub mod input;
 pub(crate) mod intervals;

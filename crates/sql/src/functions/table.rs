@@ -13,6 +13,7 @@ use crate::functions::bounded::Bounded;
 use crate::functions::checked::OneRow;
 use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
+use crate::functions::factorial::Factorial;
 use crate::functions::intervals::IntervalLength;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::text::{TextFormat, TypeOf};
@@ -70,7 +71,7 @@ impl Functions {
             .chain(json::all())
             .chain(texts::all())
             .chain(trigonometry::all())
-            .chain([similar::udf(), IntervalLength::udf()]);
+            .chain([similar::udf(), IntervalLength::udf(), Factorial::udf()]);
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
                 scalar.insert(name.to_string(), function.clone());
