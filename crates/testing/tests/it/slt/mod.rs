@@ -102,6 +102,7 @@ files!(
     dml,
     errors,
     everyday,
+    first_hour,
     forms,
     frames,
     joins,
