@@ -96,20 +96,22 @@ impl Lines for TextLines<'_> {
     }
 }
 
-/// Sends rows to a COPY until they end.
+/// Sends rows to a COPY until they end; gives the lines that were read.
 ///
 /// # Errors
 /// Of the source. The COPY's own errors come with its reply.
-pub(crate) fn feed(wanted: &Wanted, lines: &mut dyn Lines) -> Result<(), Error> {
+pub(crate) fn feed(wanted: &Wanted, lines: &mut dyn Lines) -> Result<usize, Error> {
     let is_typed = lines.are_typed();
     if is_typed {
         eprintln!("{ADVICE}");
     }
     let mut rows = Vec::new();
     let mut is_refused = false;
+    let mut n_lines = 0;
     loop {
         let start = rows.len();
         let is_end = !lines.next(&mut rows)?;
+        n_lines += usize::from(!is_end);
         let is_mark = !wanted.is_binary && is_end_mark(&rows[start..]);
         if is_mark {
             rows.truncate(start);
@@ -122,7 +124,7 @@ pub(crate) fn feed(wanted: &Wanted, lines: &mut dyn Lines) -> Result<(), Error> 
         if is_last {
             // (Of a COPY that has failed the reply tells.)
             let _ = wanted.pieces.send(Piece::Done);
-            return Ok(());
+            return Ok(n_lines);
         }
     }
 }

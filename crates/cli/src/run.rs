@@ -72,6 +72,8 @@ pub(crate) struct Runner<'a> {
     pub last: String,
     /// The shell's prompt, where rows of COPY are typed; else they come from standard input.
     pub prompt: Option<Rc<RefCell<dyn Lines>>>,
+    /// Lines of standard input that were rows of a COPY since a script of it looked.
+    pub lines_fed: usize,
     /// Rows of the last answer of the statement that runs.
     answered: Option<usize>,
 }
@@ -113,6 +115,7 @@ impl<'a> Runner<'a> {
             leaves: false,
             last: String::new(),
             prompt: None,
+            lines_fed: 0,
             answered: None,
         }
     }
@@ -235,11 +238,15 @@ impl<'a> Runner<'a> {
     }
 
     /// Sends a COPY the rows behind its statement, and those that are typed.
-    fn feed(&self, wanted: &Wanted, rows: &str) -> Result<(), Error> {
-        match &self.prompt {
+    fn feed(&mut self, wanted: &Wanted, rows: &str) -> Result<(), Error> {
+        let n_lines = match &self.prompt {
             Some(prompt) => feed(wanted, &mut TextLines::new(rows, Some(&mut *prompt.borrow_mut()))),
             None => feed(wanted, &mut TextLines::new(rows, Some(&mut StandardLines))),
+        }?;
+        if rows.is_empty() {
+            self.lines_fed += n_lines;
         }
+        Ok(())
     }
 
     /// A subscription that is drawn in place, where a person reads.

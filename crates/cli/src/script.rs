@@ -100,7 +100,7 @@ fn run_input(runner: &mut Runner<'_>, keep_going: bool) -> Status {
             Status::Failed if keep_going => failed = true,
             stop => return stop,
         }
-        lines_before += pending.matches('\n').count();
+        lines_before += pending.matches('\n').count() + std::mem::take(&mut runner.lines_fed);
         pending.clear();
         if is_end || runner.leaves {
             return if failed { Status::Failed } else { Status::Good };

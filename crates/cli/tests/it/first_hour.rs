@@ -29,6 +29,9 @@ fn rows_of_a_copy_that_fails_are_left_out() {
         assert_eq!((ran.out.as_str(), ran.code), ("n\n0\n", 1), "{}", ran.err);
         assert!(ran.err.contains("COPY t, line"), "{}", ran.err);
     }
+    // Lines behind rows are counted on.
+    let ran = place.run_with(&["-q"], "CREATE TABLE t (a int);\nCOPY t FROM STDIN;\n1\n\\.\nSELECT nothing FROM t;\n");
+    assert!(ran.err.starts_with("stdin:5: error"), "{}", ran.err);
 }
 
 #[test]
