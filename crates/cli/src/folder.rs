@@ -4,12 +4,41 @@ use std::fs::File;
 use std::io::{BufWriter, stdout};
 use std::path::Path;
 
+use anabranch_engine::nearest::nearest;
 use anabranch_engine::store::{LocalDisk, Report, StoreError, check as check_disk};
 use anabranch_engine::{DumpOptions, Error, SourceRows};
+use clap::CommandFactory;
 
-use crate::arguments::Dump;
+use crate::arguments::{Arguments, Dump};
 use crate::progress::thousands;
 use crate::run::Status;
+
+/// Refuses what is hardly meant as the folder of a database: a file, and a subcommand that is
+/// mistyped.
+///
+/// # Errors
+/// `Invalid`, with what to write instead.
+pub(crate) fn check_name(folder: &Path) -> Result<(), Error> {
+    let shown = folder.display().to_string();
+    if folder.is_file() {
+        let error = Error::invalid(format!("{shown} is a file, where the folder of a database is wanted"));
+        let quoted = shown.replace('\'', "''");
+        return Err(match folder.extension().and_then(|ending| ending.to_str()) {
+            Some("sql") => error.with_hint(format!("Run its statements with anabranch -f {shown}.")),
+            _ => error.with_hint(format!("Query it with anabranch -c \"SELECT * FROM '{quoted}'\".")),
+        });
+    }
+    if folder.exists() || shown.contains(['/', '\\', '.']) {
+        return Ok(());
+    }
+    let commands = Arguments::command();
+    let near = nearest(&shown, commands.get_subcommands().map(|command| command.get_name()));
+    match near.filter(|near| near.get(..1) == shown.get(..1)) {
+        None => Ok(()),
+        Some(near) => Err(Error::invalid(format!("there is no command {shown}, and no folder of that name"))
+            .with_hint(format!("Did you mean {near}? A new database in a folder of this name is ./{shown}."))),
+    }
+}
 
 /// Reads every byte and says what is there, or what is wrong.
 pub(crate) fn check(folder: &Path) -> Result<Status, Error> {

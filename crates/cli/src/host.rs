@@ -5,11 +5,11 @@
 //! [`Reply::Finished`].
 
 use std::{
-    io::{BufRead, Write},
+    io::Write,
     path::PathBuf,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel, sync_channel},
     },
     thread::{Builder, JoinHandle},
     time::Duration,
@@ -22,6 +22,7 @@ use anabranch_engine::{
 use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
 
+use crate::data::{PIECES_MAX, Piece, Wanted};
 use crate::reply::{Done, Reply};
 
 /// A session on a thread of its own. Dropping it ends the thread after the request that runs, and
@@ -161,7 +162,7 @@ fn execute(
             Ok(None)
         }
         Outcome::Done { tag, detail } => Ok(Some(Done { tag, detail })),
-        Outcome::Copy(start) => copy(session, start).map(|tag| Some(Done { tag, detail: None })),
+        Outcome::Copy(start) => copy(session, start, replies).map(|tag| Some(Done { tag, detail: None })),
         Outcome::Subscription(subscription) => {
             let result = follow(session, &subscription, replies);
             session.unsubscribe(subscription);
@@ -170,29 +171,26 @@ fn execute(
     }
 }
 
-/// Goes through a COPY with standard input or output; gives its command tag.
-fn copy(session: &mut Session, start: CopyStart) -> Result<String, Error> {
+/// Goes through a COPY with what the client sends, or with standard output; gives its command tag.
+fn copy(session: &mut Session, start: CopyStart, replies: &Sender<Reply>) -> Result<String, Error> {
     let result = match start.way {
-        CopyWay::In => copy_in(session, start.is_binary),
+        CopyWay::In => copy_in(session, start.is_binary, replies),
         CopyWay::Out => copy_out(session),
     };
     session.copy_stop();
     result
 }
 
-/// Sends standard input, to its end or to a line `\.`.
-fn copy_in(session: &mut Session, is_binary: bool) -> Result<String, Error> {
-    let unread = |error: std::io::Error| Error::unavailable(format!("standard input cannot be read: {error}"));
-    let mut input = std::io::stdin().lock();
-    let mut line = Vec::new();
+/// Takes the rows that the client sends.
+fn copy_in(session: &mut Session, is_binary: bool, replies: &Sender<Reply>) -> Result<String, Error> {
+    let (pieces, sent) = sync_channel(PIECES_MAX);
+    // (A client that does not listen sends nothing.)
+    let _ = replies.send(Reply::Wants(Wanted { pieces, is_binary }));
     loop {
-        line.clear();
-        if input.read_until(b'\n', &mut line).map_err(unread)? == 0 {
-            break;
-        }
-        session.copy_data(&line)?;
-        if !is_binary && matches!(line.as_slice(), b"\\.\n" | b"\\.\r\n") {
-            break;
+        match sent.recv() {
+            Ok(Piece::Rows(rows)) => session.copy_data(&rows)?,
+            Ok(Piece::Done) => break,
+            Err(_) => return Err(Error::cancelled()),
         }
     }
     match session.copy_done()? {

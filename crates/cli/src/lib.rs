@@ -12,13 +12,14 @@
 //!
 //! Reading order: [`arguments`], [`place`], [`reply`], [`host`], [`remote`], [`run`] (one
 //! statement, from text to printed answer), [`live`], [`output`], [`target`], [`progress`],
-//! [`copy`], [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`], [`plan`],
-//! [`linear_road`], [`serve`].
+//! [`copy`], [`data`], [`signals`], [`terminal`], [`script`], [`shell`], [`demo`], [`datalog`],
+//! [`plan`], [`linear_road`], [`serve`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod arguments;
 mod copy;
+mod data;
 mod datalog;
 mod demo;
 mod folder;
@@ -87,6 +88,9 @@ fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Err
     let place = match &arguments.connect {
         Some(url) => Place::Remote(Box::new(Remote::connect(url)?)),
         None => {
+            if let Some(folder) = &arguments.folder {
+                folder::check_name(folder)?;
+            }
             let host = Host::start(arguments.workers(), arguments.folder.clone())?;
             Place::Embedded { host, folder: arguments.folder.clone() }
         }

@@ -88,7 +88,7 @@ impl Contents {
             false => vec![RecordBatch::try_new(Arc::clone(&self.schema), arrays)?],
         };
         let rows = Rows::received(Arc::clone(&self.schema), batches, vec![]);
-        let layout = Layout { rows_max, width: Some(columns), expanded: false };
+        let layout = Layout { rows_max, width: Some(columns), expanded: false, ..Layout::default() };
         let (mut drawn, _) = table_lines(&rows, &layout);
         let more = match self.n_rows() > rows_max {
             true => format!(", the first {rows_max} are shown"),

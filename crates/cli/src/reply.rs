@@ -3,10 +3,14 @@
 use anabranch_engine::{Error, Rows};
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 
+use crate::data::Wanted;
+
 /// What comes back from a statement. Replies arrive in order, and the last one is
 /// [`Reply::Finished`].
 pub(crate) enum Reply {
     Rows(Rows),
+    /// A COPY wants rows from where the statement was typed.
+    Wants(Wanted),
     /// A subscription began; its changes follow.
     Subscribed(SchemaRef),
     Changes(RecordBatch),

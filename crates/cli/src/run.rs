@@ -4,7 +4,9 @@
 //! error.
 
 use std::{
+    cell::RefCell,
     io::{self, ErrorKind as IoErrorKind, Write, stdout},
+    rc::Rc,
     sync::mpsc::{Receiver, RecvTimeoutError},
     time::{Duration, Instant},
 };
@@ -15,11 +17,13 @@ use serde_json::json;
 
 use crate::{
     arguments::Arguments,
+    data::{Lines, StandardLines, TextLines, Wanted, feed},
     live::{Contents, Frame},
     output::{Format, Layout, Stream, write_rows},
     place::{Place as Where, lost},
     progress::{ProgressLine, REDRAWN_EVERY},
     reply::{Done, Reply},
+    shell::variables::Variables,
     signals::Running,
     target::Target,
     terminal,
@@ -60,8 +64,16 @@ pub(crate) struct Runner<'a> {
     pub marks_ends: bool,
     /// Whether a subscription at a terminal shows its rows as they are now, not each change.
     pub live: bool,
+    /// Texts that stand in statements by name.
+    pub variables: Variables,
+    /// Whether a command said that this ends.
+    pub leaves: bool,
     /// The last statement, for commands that run or edit it again.
     pub last: String,
+    /// The shell's prompt, where rows of COPY are typed; else they come from standard input.
+    pub prompt: Option<Rc<RefCell<dyn Lines>>>,
+    /// Lines of standard input that were rows of a COPY since a script of it looked.
+    pub lines_fed: usize,
     /// Rows of the last answer of the statement that runs.
     answered: Option<usize>,
 }
@@ -84,6 +96,8 @@ pub(crate) struct Place<'a> {
     pub file: Option<&'a str>,
     /// Lines of the file before the text.
     pub lines_before: usize,
+    /// Rows of a COPY that stand behind it in the text.
+    pub rows: &'a str,
 }
 
 impl<'a> Runner<'a> {
@@ -97,23 +111,37 @@ impl<'a> Runner<'a> {
             target: Target::Plain,
             marks_ends: arguments.ends,
             live: true,
+            variables: Variables::default(),
+            leaves: false,
             last: String::new(),
+            prompt: None,
+            lines_fed: 0,
             answered: None,
         }
     }
 
     /// Runs the statement `text`, which stands at `place`.
     pub(crate) fn run(&mut self, text: &str, place: &Place<'_>) -> Status {
+        let with_values = self.variables.put_into(text).into_owned();
+        if with_values == text {
+            return self.run_as_is(text, place);
+        }
+        let before = place.script[..place.start].matches('\n').count();
+        let lines_before = place.lines_before + before;
+        self.run_as_is(&with_values, &Place { script: &with_values, start: 0, lines_before, ..*place })
+    }
+
+    fn run_as_is(&mut self, text: &str, place: &Place<'_>) -> Status {
         let started = Instant::now();
         self.last = text.trim().to_owned();
-        let result = self.try_run(text);
+        let result = self.try_run(text, place.rows);
         let end = match &result {
             Ok(tag) => json!({ "done": tag }),
             Err(error) => json!({ "error": error.message, "hint": error.hint }),
         };
         let status = match result {
             Ok(_) => Status::Good,
-            Err(error) if error.kind == ErrorKind::Cancelled => {
+            Err(error) if error.kind == ErrorKind::Cancelled && !error.is_timeout() => {
                 eprintln!("interrupted");
                 Status::Interrupted
             }
@@ -136,17 +164,17 @@ impl<'a> Runner<'a> {
 
     /// Runs one statement that stands in no script.
     pub(crate) fn run_alone(&mut self, text: &str) -> Status {
-        self.run(text, &Place { script: text, start: 0, file: None, lines_before: 0 })
+        self.run(text, &Place { script: text, start: 0, file: None, lines_before: 0, rows: "" })
     }
 
     /// Runs the statement, and returns what it did: `INSERT 0 3`, `SELECT 12`.
-    fn try_run(&mut self, text: &str) -> Result<String, Error> {
+    fn try_run(&mut self, text: &str, rows: &str) -> Result<String, Error> {
         let mut did = String::new();
         for part in self.place.parts(text)? {
             let running = Running::start();
             self.answered = None;
             let replies = self.place.begin(part)?;
-            let done = self.finish(&replies)?;
+            let done = self.finish(&replies, rows)?;
             drop(running);
             did = self.answered.map_or(did, |rows| format!("SELECT {rows}"));
             did = done.unwrap_or(did);
@@ -154,9 +182,9 @@ impl<'a> Runner<'a> {
         Ok(did)
     }
 
-    /// Prints what a statement gives; what it did, if it told so.
-    pub(crate) fn finish(&mut self, replies: &Receiver<Reply>) -> Result<Option<String>, Error> {
-        let Some(Done { tag, detail }) = self.print(replies)? else { return Ok(None) };
+    /// Prints what a statement gives; what it did, if it told so. `rows` stand behind a COPY.
+    pub(crate) fn finish(&mut self, replies: &Receiver<Reply>, rows: &str) -> Result<Option<String>, Error> {
+        let Some(Done { tag, detail }) = self.print(replies, rows)? else { return Ok(None) };
         if self.format == Format::Table && !self.quiet && !tag.is_empty() {
             checked(self.target.stream(|out| writeln!(out, "{tag}")))?;
         }
@@ -167,7 +195,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Prints replies until the statement is finished.
-    fn print(&mut self, replies: &Receiver<Reply>) -> Result<Option<Done>, Error> {
+    fn print(&mut self, replies: &Receiver<Reply>, rows: &str) -> Result<Option<Done>, Error> {
         let mut progress = ProgressLine::start();
         let mut stream = Stream::new(self.format);
         let mut drawn: Option<Drawn> = None;
@@ -186,6 +214,10 @@ impl<'a> Runner<'a> {
             progress.clear();
             match (reply, &mut drawn) {
                 (Reply::Rows(rows), _) => self.print_rows(&rows)?,
+                (Reply::Wants(wanted), _) => {
+                    self.feed(&wanted, rows)?;
+                    progress = ProgressLine::start();
+                }
                 (Reply::Subscribed(schema), _) => {
                     drawn = self.drawn(&schema);
                     if drawn.is_none() {
@@ -205,6 +237,18 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Sends a COPY the rows behind its statement, and those that are typed.
+    fn feed(&mut self, wanted: &Wanted, rows: &str) -> Result<(), Error> {
+        let n_lines = match &self.prompt {
+            Some(prompt) => feed(wanted, &mut TextLines::new(rows, Some(&mut *prompt.borrow_mut()))),
+            None => feed(wanted, &mut TextLines::new(rows, Some(&mut StandardLines))),
+        }?;
+        if rows.is_empty() {
+            self.lines_fed += n_lines;
+        }
+        Ok(())
+    }
+
     /// A subscription that is drawn in place, where a person reads.
     fn drawn(&self, schema: &Schema) -> Option<Drawn> {
         let is_read = matches!(self.target, Target::Terminal { .. }) && self.format == Format::Table && self.live;
@@ -213,7 +257,7 @@ impl<'a> Runner<'a> {
     }
 
     fn print_rows(&mut self, rows: &Rows) -> Result<(), Error> {
-        let (format, layout) = (self.format, self.layout);
+        let (format, layout) = (self.format, self.layout.clone());
         let write = |out: &mut dyn Write, layout: &Layout| write_rows(out, format, rows, layout);
         checked(self.target.write(format, &layout, write))?;
         rows.notices.iter().for_each(|notice| eprintln!("notice: {notice}"));

@@ -7,6 +7,7 @@
 use std::{
     fs,
     io::{self, BufRead, stdin},
+    ops::Range,
     path::PathBuf,
 };
 
@@ -14,6 +15,7 @@ use anabranch_engine::Error;
 
 use crate::{
     arguments::Text,
+    data,
     progress::thousands,
     run::{Place, Runner, Status},
     shell,
@@ -43,6 +45,9 @@ fn run_texts(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Sta
             Status::Failed if keep_going => failed = true,
             stop => return stop,
         }
+        if runner.leaves {
+            break;
+        }
     }
     if failed { Status::Failed } else { Status::Good }
 }
@@ -50,27 +55,40 @@ fn run_texts(runner: &mut Runner<'_>, texts: Vec<Text>, keep_going: bool) -> Sta
 /// Runs a file, or standard input for `-`.
 pub(crate) fn run_file(runner: &mut Runner<'_>, path: &PathBuf, keep_going: bool) -> Status {
     if path.as_os_str() == "-" {
-        return run_input(runner, stdin().lock(), keep_going);
+        return run_input(runner, keep_going);
     }
     let name = path.display().to_string();
-    match fs::read_to_string(path) {
-        Ok(text) => run_text(runner, without_mark(&text), Some(&name), keep_going),
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => {
+                let status = run_text(runner, without_mark(&text), Some(&name), keep_going);
+                // Of a file \q ends the file.
+                runner.leaves = false;
+                status
+            }
+            Err(error) => not_text(&name, error.as_bytes(), 0),
+        },
         Err(problem) => cannot_read(&name, &problem),
     }
 }
 
 /// Runs statements as they arrive: each when its `;` has been read, the last one at the end.
-fn run_input(runner: &mut Runner<'_>, mut input: impl BufRead, keep_going: bool) -> Status {
-    let (mut pending, mut line) = (String::new(), String::new());
+///
+/// Standard input is locked line by line: the rows of a COPY are read behind its statement.
+fn run_input(runner: &mut Runner<'_>, keep_going: bool) -> Status {
+    let (mut pending, mut bytes) = (String::new(), Vec::new());
     let mut lines_before = 0;
     let mut failed = false;
     loop {
-        line.clear();
-        let is_end = match input.read_line(&mut line) {
+        bytes.clear();
+        let is_end = match stdin().lock().read_until(b'\n', &mut bytes) {
             Ok(read) => read == 0,
             Err(problem) => return cannot_read("standard input", &problem),
         };
-        pending.push_str(if lines_before == 0 && pending.is_empty() { without_mark(&line) } else { &line });
+        let Ok(line) = std::str::from_utf8(&bytes) else {
+            return not_text("stdin", &bytes, lines_before + pending.matches('\n').count());
+        };
+        pending.push_str(if lines_before == 0 && pending.is_empty() { without_mark(line) } else { line });
         // A statement ends with a `;`, so other lines need not be looked through.
         let is_command = shell::is_command(pending.trim_start()) || shell::has_tail(&pending);
         let is_due = is_end || line.contains(';') || is_command;
@@ -82,9 +100,9 @@ fn run_input(runner: &mut Runner<'_>, mut input: impl BufRead, keep_going: bool)
             Status::Failed if keep_going => failed = true,
             stop => return stop,
         }
-        lines_before += pending.matches('\n').count();
+        lines_before += pending.matches('\n').count() + std::mem::take(&mut runner.lines_fed);
         pending.clear();
-        if is_end {
+        if is_end || runner.leaves {
             return if failed { Status::Failed } else { Status::Good };
         }
     }
@@ -97,6 +115,17 @@ fn without_mark(text: &str) -> &str {
 
 fn cannot_read(name: &str, problem: &io::Error) -> Status {
     eprintln!("{}", Error::unavailable(format!("cannot read {name}: {problem}")).render(""));
+    Status::Failed
+}
+
+/// Tells the first line that is no text.
+fn not_text(name: &str, bytes: &[u8], lines_before: usize) -> Status {
+    let at = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    let line = lines_before + bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let byte = bytes.get(at).copied().unwrap_or_default();
+    let error =
+        Error::data(format!("byte 0x{byte:02x} is not valid UTF-8 text")).with_hint("Save the script as UTF-8.");
+    eprintln!("{name}:{line}: {}", error.render(""));
     Status::Failed
 }
 
@@ -113,8 +142,11 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
         let rest = from;
         from = text.len();
         for range in anabranch_sql::split(&text[rest..]).statements {
-            let (range, tail) = shell::without_tail(text, rest + range.start..rest + range.end);
+            let range = rest + range.start..rest + range.end;
+            // (Behind a command's line its text goes on with what is no part of it.)
             let is_command = shell::is_command(&text[range.clone()]);
+            let (range, tail) = if is_command { (range, None) } else { shell::without_tail(text, range) };
+            let mut is_cut = is_command || tail.is_some();
             let status = if is_command {
                 // A command ends with its line; what the splitter took for the same statement is
                 // what follows.
@@ -122,9 +154,30 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
                 from = range.start + line.len();
                 shell::run_command(runner, line)
             } else {
-                let place = Place { script: text, start: range.start, file, lines_before };
+                let rows = match data::reads_lines(&text[range.clone()]) {
+                    true => rows_behind(runner, text, range.end, file),
+                    false => None,
+                };
+                let behind = rows.clone().map_or("", |rows| &text[rows]);
+                let place = Place { script: text, start: range.start, file, lines_before, rows: behind };
+                let end = range.end;
                 match &tail {
-                    None => runner.run(&text[range], &place),
+                    None => {
+                        let status = runner.run(&text[range], &place);
+                        match rows {
+                            Some(rows) if status != Status::Interrupted => {
+                                from = rows.end;
+                                is_cut = true;
+                                // What stands between the statement and its rows runs behind them.
+                                let rest = text[end..rows.start].trim_start_matches([';', ' ']);
+                                match run_part(runner, rest, file, keep_going, lines_before) {
+                                    Status::Good => status,
+                                    worse => worse,
+                                }
+                            }
+                            _ => status,
+                        }
+                    }
                     // The command is what runs the statement.
                     Some(tail) => {
                         text[range].trim_end().clone_into(&mut runner.last);
@@ -140,10 +193,26 @@ fn run_part(runner: &mut Runner<'_>, text: &str, file: Option<&str>, keep_going:
                 Status::Failed if keep_going => failed = true,
                 stop => return stop,
             }
-            if is_command || tail.is_some() {
+            if runner.leaves {
+                return if failed { Status::Failed } else { Status::Good };
+            }
+            if is_cut {
                 break;
             }
         }
     }
     if failed { Status::Failed } else { Status::Good }
+}
+
+/// Where the rows of a COPY stand in the text of its statement: in files behind it, up to a line
+/// `\.`; at the prompt what was pasted with it.
+fn rows_behind(runner: &Runner<'_>, text: &str, end: usize, file: Option<&str>) -> Option<Range<usize>> {
+    match (file, &runner.prompt) {
+        (None, None) => None,
+        (Some(_), _) => data::rows_behind(text, end),
+        (None, Some(_)) => {
+            let start = end + text[end..].find('\n')? + 1;
+            Some(data::rows_behind(text, end).unwrap_or(start..text.len()))
+        }
+    }
 }

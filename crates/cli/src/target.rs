@@ -40,13 +40,17 @@ impl Target {
                 let (columns, lines) = terminal::columns_and_lines();
                 let mut text = Vec::new();
                 write(&mut text, layout)?;
+                if layout.expands_wide && !layout.expanded && !is_narrow(&text, columns) {
+                    text.clear();
+                    write(&mut text, &Layout { expanded: true, ..layout.clone() })?;
+                }
                 if fits(&text, columns, lines) {
                     return stdout().lock().write_all(&text);
                 }
                 if *pages && let Some(child) = pager() {
                     return page(child, &text);
                 }
-                write(&mut stdout().lock(), &Layout { width: Some(columns), ..*layout })
+                write(&mut stdout().lock(), &Layout { width: Some(columns), ..layout.clone() })
             }
             _ => self.stream(|out| write(out, layout)),
         }
@@ -70,8 +74,11 @@ impl Target {
 
 /// Whether a text can be seen at once, with a line left for the prompt.
 fn fits(text: &[u8], columns: usize, lines: usize) -> bool {
-    let text = String::from_utf8_lossy(text);
-    text.lines().count() < lines && text.lines().all(|line| width(line) <= columns)
+    String::from_utf8_lossy(text).lines().count() < lines && is_narrow(text, columns)
+}
+
+fn is_narrow(text: &[u8], columns: usize) -> bool {
+    String::from_utf8_lossy(text).lines().all(|line| width(line) <= columns)
 }
 
 /// Starts `$PAGER`, else `less`, if there is one. Lines are cut at the screen's edge, and the arrow

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use anabranch_sql::SqlError;
 use anabranch_sql::input::in_words;
+use anabranch_sql::{SqlError, excerpt};
 
 use crate::sqlstate;
 
@@ -64,6 +64,9 @@ impl fmt::Display for ErrorKind {
     }
 }
 
+/// The message of a statement that took too long, in PostgreSQL's words.
+const TIMED_OUT: &str = "canceling statement due to statement timeout";
+
 impl Error {
     /// An error of that kind, with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
@@ -97,8 +100,13 @@ impl Error {
 
     /// The statement took longer than `statement_timeout`.
     pub(crate) fn timed_out() -> Error {
-        Error::new(ErrorKind::Cancelled, "canceling statement due to statement timeout")
+        Error::new(ErrorKind::Cancelled, TIMED_OUT)
             .with_hint("SET statement_timeout = 0 lets statements run as long as they need.")
+    }
+
+    /// Whether the statement was stopped by `statement_timeout`, here or in a server.
+    pub fn is_timeout(&self) -> bool {
+        self.kind == ErrorKind::Cancelled && self.message == TIMED_OUT
     }
 
     /// A broken invariant of ours.
@@ -149,12 +157,7 @@ impl Error {
     pub fn render(&self, script: &str) -> String {
         let mut out = format!("error: {}", self.message);
         if let Some(position) = self.position.filter(|p| *p <= script.len() && script.is_char_boundary(*p)) {
-            let line_idx = script[..position].matches('\n').count();
-            let line_start = script[..position].rfind('\n').map_or(0, |i| i + 1);
-            let line = script[line_start..].lines().next().unwrap_or("");
-            let label = format!("LINE {}: ", line_idx + 1);
-            let column = script[line_start..position].chars().count();
-            out.push_str(&format!("\n{label}{line}\n{}^", " ".repeat(label.len() + column)));
+            out.push_str(&excerpt(script, position));
         }
         if let Some(detail) = &self.detail {
             out.push_str(&format!("\ndetail: {detail}"));

@@ -218,9 +218,10 @@ fn parse_character(name: &str, value: &str) -> Result<u8, Error> {
 
 fn bad_value<const N: usize>(name: &str, value: &str, known: [&'static str; N]) -> Error {
     let error = invalid(format!("option \"{name}\" cannot be '{value}'"));
+    let values = format!("It is one of: {}.", known.join(", "));
     match nearest(&value.to_ascii_lowercase(), known) {
-        Some(near) => error.with_hint(format!("Did you mean '{near}'?")),
-        None => error.with_hint(format!("It is one of: {}.", known.join(", "))),
+        Some(near) => error.with_hint(format!("Did you mean '{near}'? {values}")),
+        None => error.with_hint(values),
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
 use crate::resolve::suggest::nearest;
-use crate::resolve::value_errors::in_words;
+use crate::resolve::value_errors::{in_words, of_functions};
 
 /// Result of the functions of this crate.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -105,7 +105,7 @@ impl SqlError {
     pub fn render(&self, text: &str) -> String {
         let mut out = format!("error: {}", self.message);
         if let Some(offset) = self.place(text) {
-            out.push_str(&render_place(text, offset));
+            out.push_str(&excerpt(text, offset));
         }
         if let Some(detail) = &self.detail {
             out.push_str(&format!("\ndetail: {detail}"));
@@ -150,8 +150,15 @@ impl From<ParserError> for SqlError {
         let error = match message.strip_prefix("Expected: ").and_then(|rest| rest.rsplit_once(", found: ")) {
             Some((expected, "EOF")) => SqlError::new(ErrorKind::Syntax, "syntax error at end of input")
                 .with_detail(format!("Expected {expected}.")),
-            Some((expected, found)) => SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{found}\""))
-                .with_detail(format!("Expected {expected}.")),
+            Some((expected, found)) => {
+                let expected = if expected == "literal int" { "a whole number" } else { expected };
+                let error = SqlError::new(ErrorKind::Syntax, format!("syntax error at or near \"{found}\""))
+                    .with_detail(format!("Expected {expected}."));
+                match found {
+                    "`" => error.with_hint("Write names in double quotes, as in \"order\"."),
+                    _ => error,
+                }
+            }
             None => SqlError::new(ErrorKind::Syntax, lower_first(message)),
         };
         match location {
@@ -242,6 +249,15 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
     let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
+    // (The header of a CSV that is cut elsewhere is one name.)
+    if let [only] = names.as_slice()
+        && let Some(delimiter) = [';', '|', '\t'].into_iter().find(|delimiter| only.contains(*delimiter))
+    {
+        let shown = if delimiter == '\t' { "'\\t'".to_owned() } else { format!("'{delimiter}'") };
+        return SqlError::new(ErrorKind::UnknownName, message).with_hint(format!(
+            "The only column is \"{only}\": of a file whose values are cut by {shown}, write read_csv('path', delim => {shown})."
+        ));
+    }
     let hint = match nearest(&field.name, names.iter().copied()) {
         Some(name) => format!("Perhaps you meant the column \"{name}\"."),
         None if !names.is_empty() && names.len() <= 20 => format!("Columns in reach: {}.", names.join(", ")),
@@ -274,7 +290,10 @@ fn from_message(message: &str) -> SqlError {
         let mut words = line.split('\'');
         let call = words.nth(1).unwrap_or(line);
         return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
-            .with_hint("An explicit cast, such as x::bigint, may help.");
+            .with_hint(match call.contains('(') {
+                true => "An explicit cast, such as x::bigint, may help.",
+                false => "Look at how many arguments it takes.",
+            });
     }
     if let Some(rest) = line.strip_prefix("Cannot create filter with non-boolean predicate ") {
         let is = rest.rsplit_once("returning ").map_or("", |(_, is)| is);
@@ -319,6 +338,10 @@ fn from_message(message: &str) -> SqlError {
     error
 }
 
+/// Parts of a time that `extract` gives.
+const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isodow, isoyear, microseconds, millennium, \
+                     milliseconds, minute, month, quarter, second, week and year.";
+
 /// Messages of the planner for which PostgreSQL has other words.
 fn known_message(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
@@ -326,11 +349,43 @@ fn known_message(line: &str) -> Option<SqlError> {
         let what = "two expressions of one list that differ in a cast only";
         return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
     }
-    if let Some(operation) = line.strip_prefix("Cannot coerce arithmetic expression ") {
-        let operation = sql_types(operation.trim_end_matches(" to valid types"));
+    if let Some(operation) = unknown_operation(line) {
         return Some(
-            typed(format!("operator does not exist: {operation}"))
+            typed(format!("operator does not exist: {}", sql_types(operation)))
                 .with_hint("An explicit cast, such as x::bigint, may help."),
+        );
+    }
+    if let Some(words) = of_functions(line) {
+        let hint = match words.as_str() {
+            words if words.starts_with("unit ") => UNITS,
+            words if words.starts_with("generate_series") => "Choose a nearer end, or a larger step.",
+            _ => "",
+        };
+        return Some(SqlError::new(ErrorKind::Invalid, words).with_hint(hint));
+    }
+    if line.starts_with("Inconsistent data length across values list") {
+        return Some(SqlError::new(ErrorKind::Syntax, "VALUES lists must all be the same length"));
+    }
+    if line.starts_with("unnest() can only be applied to array") {
+        return Some(
+            SqlError::new(ErrorKind::UnknownName, "function unnest takes an array, and no other value")
+                .with_hint("Write unnest(ARRAY[1, 2])."),
+        );
+    }
+    if lower_first(line).starts_with("cannot access field at argument") {
+        return Some(
+            typed("the elements of an array are numbered, not named".into())
+                .with_hint("Write a whole number: a[1] is the first element."),
+        );
+    }
+    if let Some((clause, is)) = line
+        .strip_prefix("Expected ")
+        .or(line.strip_prefix("expected "))
+        .and_then(|rest| rest.split_once(" to be an integer or null, but got "))
+    {
+        return Some(
+            typed(format!("argument of {clause} must be of type bigint, not {}", sql_types(is)))
+                .with_hint(format!("Write {clause} with a number from zero on.")),
         );
     }
     if line.contains("requires a boolean expression, got ") {
@@ -381,6 +436,20 @@ fn known_message(line: &str) -> Option<SqlError> {
     None
 }
 
+/// The operands and the operator of which the planner's message says that they do not fit.
+fn unknown_operation(line: &str) -> Option<&str> {
+    let lower = line.get(..1).map(str::to_lowercase)? + line.get(1..)?;
+    let rest = |words: &str| lower.starts_with(words).then(|| &line[words.len()..]);
+    if let Some(operation) = rest("cannot coerce arithmetic expression ") {
+        return Some(operation.trim_end_matches(" to valid types"));
+    }
+    if let Some(operation) = rest("cannot infer common string type for string concat operation ") {
+        return Some(operation);
+    }
+    let operation = rest("cannot get result type for arithmetic operation ")?;
+    Some(operation.split(": ").next().unwrap_or(operation))
+}
+
 fn grouping_message(line: &str) -> String {
     match line.split('"').nth(1) {
         Some(name) => format!("column \"{name}\" must appear in GROUP BY or be used in an aggregate"),
@@ -392,6 +461,10 @@ fn grouping_message(line: &str) -> String {
 fn sql_types(message: &str) -> String {
     let mut out = bare_literals(message);
     for (arrow, sql) in [
+        ("Timestamp(ns, \"UTC\")", "timestamp with time zone"),
+        ("Timestamp(µs, \"UTC\")", "timestamp with time zone"),
+        ("Timestamp(ns)", "timestamp"),
+        ("Interval(MonthDayNano)", "interval"),
         ("Utf8View", "text"),
         ("LargeUtf8", "text"),
         ("Utf8", "text"),
@@ -485,14 +558,36 @@ fn floor_char_boundary(text: &str, offset: usize) -> usize {
     offset
 }
 
-fn render_place(text: &str, offset: usize) -> String {
+/// The line of an offset with a caret under it, each on a line of its own: `LINE 1: ..`. Of a long
+/// line what is around the caret.
+pub fn excerpt(text: &str, offset: usize) -> String {
     let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
     let end = text[offset..].find('\n').map_or(text.len(), |at| offset + at);
     let line_no = text[..offset].matches('\n').count() + 1;
     let prefix = format!("LINE {line_no}: ");
-    let caret = prefix.chars().count() + text[start..offset].chars().count();
-    let line = text[start..end].replace('\t', " ");
-    format!("\n{prefix}{line}\n{:caret$}^", "")
+    let before = text[start..offset].chars().count();
+    let line: Vec<char> = text[start..end].trim_end_matches('\r').replace('\t', " ").chars().collect();
+    let (from, to) = shown(line.len(), before);
+    let left = if from > 0 { "..." } else { "" };
+    let right = if to < line.len() { "..." } else { "" };
+    let line: String = line[from..to].iter().collect();
+    let caret = prefix.chars().count() + left.len() + before - from;
+    format!("\n{prefix}{left}{line}{right}\n{:caret$}^", "")
+}
+
+/// Characters of a line that are shown whole, and those that are shown of a longer one.
+const LINE_CHARS_MAX: usize = 80;
+const WINDOW_CHARS: usize = 72;
+/// Characters behind the caret that are shown, if there are so many.
+const BEHIND_CHARS: usize = 16;
+
+/// The part of a line that is shown.
+fn shown(n_chars: usize, caret: usize) -> (usize, usize) {
+    if n_chars <= LINE_CHARS_MAX {
+        return (0, n_chars);
+    }
+    let to = (caret + BEHIND_CHARS).clamp(WINDOW_CHARS, n_chars);
+    (to - WINDOW_CHARS, to)
 }
 
 #[cfg(test)]
@@ -504,6 +599,20 @@ mod tests {
         let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"frm\"");
         error.position = Some(9);
         assert_eq!(error.render("select *\nfrm t"), "error: syntax error at or near \"frm\"\nLINE 2: frm t\n        ^");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_caret() {
+        let text = format!("select {}x from t where {}", "1, ".repeat(40), "a = 1 and ".repeat(20));
+        for (at, begins, ends) in [(0, "select", "..."), (127, "...", "..."), (text.len(), "...", "a = 1 and ")] {
+            let shown = excerpt(&text, at);
+            let lines: Vec<&str> = shown.trim_start().lines().collect();
+            assert!(lines[0].chars().count() <= 90, "{shown}");
+            let line = lines[0].strip_prefix("LINE 1: ").unwrap();
+            assert!(line.starts_with(begins) && line.ends_with(ends), "{shown}");
+            let pointed = &lines[0][lines[1].len() - 1..];
+            assert!(text[at..].starts_with(pointed.trim_end_matches("...")), "{shown}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use syntax::{files, parse, references, sequence, span, statement, table};
 
 pub use change::{plan_delete, plan_insert, plan_update};
 pub use datafusion_expr::sqlparser::ast;
-pub use error::{ErrorKind, Result, SqlError};
+pub use error::{ErrorKind, Result, SqlError, excerpt};
 pub use planned::{Finish, Planned};
 pub use planner::{Planner, plan_query, plan_view};
 pub use proposed::PROPOSED;

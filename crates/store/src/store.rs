@@ -203,6 +203,10 @@ impl Store {
     /// `Locked` when it is open elsewhere, `Damaged` when a file is not what was written, `Version`
     /// when another version wrote it, `NotADatabase` when the folder holds other files.
     pub fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<(Store, Contents), StoreError> {
+        // What is no database gets no lock.
+        if Manifest::read(disk.as_ref())?.is_none() {
+            check_empty(disk.as_ref())?;
+        }
         let taken = take_lock(disk.as_ref())?;
         let found = match Manifest::read(disk.as_ref())? {
             Some(found) => found,

@@ -55,7 +55,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     let statements = match anabranch_sql::parse(&text) {
         Ok(statements) => statements,
         Err(error) => {
-            report(error.into(), &Place { script: &text, start: 0, file: Some(&name), lines_before: 0 });
+            report(error.into(), &Place { script: &text, start: 0, file: Some(&name), lines_before: 0, rows: "" });
             return Ok(Status::Failed);
         }
     };
@@ -67,7 +67,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     let started = Instant::now();
     let paced = paced_sources(&statements);
     if let Err(error) = start(&host, &text, statements, rate.clone())? {
-        report(error, &Place { script: &text, start: 0, file: Some(&name), lines_before: 0 });
+        report(error, &Place { script: &text, start: 0, file: Some(&name), lines_before: 0, rows: "" });
         return Ok(Status::Failed);
     }
     checked(writeln!(stdout(), "{} standing queries installed in {}.\n", exhibits.len(), duration(started.elapsed())))?;

@@ -60,8 +60,8 @@ impl Format {
     }
 }
 
-/// How tables are laid out. Other formats have no layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How tables are laid out. Of other formats CSV has names or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Rows shown at most.
     pub rows_max: usize,
@@ -69,11 +69,27 @@ pub(crate) struct Layout {
     pub width: Option<usize>,
     /// Whether each row is a block of lines, one a column.
     pub expanded: bool,
+    /// Whether rows that are wider than the screen are shown as blocks.
+    pub expands_wide: bool,
+    /// Whether the names of columns are written, in tables and CSV.
+    pub has_names: bool,
+    /// How NULL is shown in tables.
+    pub null: Arc<str>,
 }
+
+/// How NULL is shown, unless told.
+const NULL: &str = "NULL";
 
 impl Default for Layout {
     fn default() -> Layout {
-        Layout { rows_max: usize::MAX, width: None, expanded: false }
+        Layout {
+            rows_max: usize::MAX,
+            width: None,
+            expanded: false,
+            expands_wide: false,
+            has_names: true,
+            null: NULL.into(),
+        }
     }
 }
 
@@ -83,7 +99,9 @@ pub(crate) fn write_rows(out: &mut dyn Write, format: Format, rows: &Rows, layou
         Format::Table if layout.expanded => records::write(out, rows, layout),
         Format::Table => table::write(out, rows, layout),
         Format::Csv => {
-            csv::write_header(out, &rows.schema)?;
+            if layout.has_names {
+                csv::write_header(out, &rows.schema)?;
+            }
             rows.batches.iter().try_for_each(|batch| csv::write_batch(out, batch))
         }
         Format::Json => json::write_array(out, &rows.batches),

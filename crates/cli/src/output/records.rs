@@ -10,7 +10,7 @@ use super::{Layout, table, text::width};
 pub(super) fn write(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> io::Result<()> {
     let names: Vec<&str> = rows.schema.fields().iter().map(|field| field.name().as_str()).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
-    let parts = table::first_cells(rows, layout.rows_max);
+    let parts = table::first_cells(rows, layout);
     for (number, row) in parts.iter().flatten().enumerate() {
         let title = format!("-[ RECORD {} ]", number + 1);
         writeln!(out, "{title:-<0$}+----", (widest + 1).max(title.len()))?;

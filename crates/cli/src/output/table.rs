@@ -11,12 +11,10 @@ use arrow::{array::RecordBatch, datatypes::Schema};
 use anabranch_sql::output::{is_null, is_number_field, printers};
 
 use super::{
-    Layout,
+    Layout, NULL,
     text::{shortened, width},
 };
 
-/// How NULL is shown.
-const NULL: &str = "NULL";
 /// Places that a shortened text keeps.
 const TEXT_MIN: usize = 8;
 /// Places between two columns: ` | `.
@@ -30,14 +28,16 @@ pub(super) fn write(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> io::Re
 
 /// An answer without its count. Returns how many columns are shown.
 pub(super) fn write_body(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> io::Result<usize> {
-    let parts = first_cells(rows, layout.rows_max);
+    let parts = first_cells(rows, layout);
     let mut widths = Vec::new();
     widen_names(&mut widths, &rows.schema);
     parts.iter().for_each(|part| widen(&mut widths, part));
     if let Some(room) = layout.width {
         fit(&mut widths, &rows.schema, room);
     }
-    write_names(out, &rows.schema, &widths)?;
+    if layout.has_names {
+        write_names(out, &rows.schema, &widths)?;
+    }
     for part in &parts {
         write_cells(out, part, &rows.schema, &widths)?;
     }
@@ -45,12 +45,12 @@ pub(super) fn write_body(out: &mut dyn Write, rows: &Rows, layout: &Layout) -> i
 }
 
 /// The cells of the first rows of an answer, by batch.
-pub(super) fn first_cells(rows: &Rows, rows_max: usize) -> Vec<Vec<Vec<String>>> {
-    let mut left = rows_max;
+pub(super) fn first_cells(rows: &Rows, layout: &Layout) -> Vec<Vec<Vec<String>>> {
+    let mut left = layout.rows_max;
     let part = |batch: &RecordBatch| {
         let count = batch.num_rows().min(left);
         left -= count;
-        cells(batch, count)
+        cells(batch, count, &layout.null)
     };
     rows.batches.iter().map(part).collect()
 }
@@ -101,7 +101,7 @@ pub(super) fn write_part(
     first: bool,
 ) -> io::Result<()> {
     let schema = batch.schema();
-    let part = cells(batch, batch.num_rows());
+    let part = cells(batch, batch.num_rows(), NULL);
     if first {
         widen_names(widths, &schema);
     }
@@ -113,13 +113,13 @@ pub(super) fn write_part(
 }
 
 /// The first `count` rows as text, row by row.
-fn cells(batch: &RecordBatch, count: usize) -> Vec<Vec<String>> {
+fn cells(batch: &RecordBatch, count: usize, null: &str) -> Vec<Vec<String>> {
     let printers = printers(batch.columns());
     let cell = |row: usize| {
         printers.iter().map(move |(array, print)| {
             let mut text = String::new();
             if is_null(array, row) {
-                text.push_str(NULL);
+                text.push_str(null);
             } else {
                 print(row, &mut text);
             }

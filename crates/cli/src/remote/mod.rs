@@ -12,7 +12,7 @@ mod tls;
 mod wire;
 
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
@@ -21,6 +21,7 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend::{self, CopyData};
 
 use crate::copy::Transfer;
+use crate::data::{PIECES_MAX, Piece, Wanted};
 use crate::reply::{Done, Reply};
 use crate::terminal::typed;
 use address::{Address, Defaults};
@@ -185,7 +186,7 @@ impl Running<'_> {
                 }
                 Message::NoticeResponse(body) => self.notice(told(body.fields(), text).message),
                 Message::ErrorResponse(body) => self.error = Some(told(body.fields(), text)),
-                Message::CopyInResponse(_) => self.send_copy(wire)?,
+                Message::CopyInResponse(body) => self.send_copy(wire, body.format() == 1)?,
                 Message::CopyData(body) => self.take_copy(body.data()),
                 Message::ReadyForQuery(_) => return Ok(()),
                 _ => {}
@@ -233,10 +234,8 @@ impl Running<'_> {
     }
 
     /// Sends what a COPY reads.
-    fn send_copy(&mut self, wire: &mut Wire) -> Result<(), Error> {
-        let Transfer::From(source) = &mut self.transfer else {
-            return wire.send(|out| frontend::copy_fail("rows come from files: use \\copy", out));
-        };
+    fn send_copy(&mut self, wire: &mut Wire, is_binary: bool) -> Result<(), Error> {
+        let Transfer::From(source) = &mut self.transfer else { return self.send_typed(wire, is_binary) };
         let mut chunk = vec![0; COPY_BYTES];
         loop {
             match source.read(&mut chunk) {
@@ -248,6 +247,24 @@ impl Running<'_> {
                 }
                 Ok(n) => wire.send(|out| CopyData::new(&chunk[..n]).map(|data| data.write(out)))?,
                 Err(problem) => return wire.send(|out| frontend::copy_fail(&format!("cannot read: {problem}"), out)),
+            }
+        }
+    }
+
+    /// Sends rows that come from where the statement was typed.
+    fn send_typed(&mut self, wire: &mut Wire, is_binary: bool) -> Result<(), Error> {
+        let (pieces, typed) = sync_channel(PIECES_MAX);
+        self.reply(Reply::Wants(Wanted { pieces, is_binary }));
+        loop {
+            match typed.recv() {
+                Ok(Piece::Rows(rows)) => wire.send(|out| CopyData::new(&rows[..]).map(|data| data.write(out)))?,
+                Ok(Piece::Done) => {
+                    return wire.send(|out| {
+                        frontend::copy_done(out);
+                        Ok(())
+                    });
+                }
+                Err(_) => return wire.send(|out| frontend::copy_fail("canceled by user", out)),
             }
         }
     }

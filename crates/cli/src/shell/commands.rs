@@ -7,13 +7,12 @@ use std::{
 };
 
 use anabranch_engine::{Error, ErrorKind, SourceState, nearest::nearest};
-use clap::ValueEnum;
 
 use super::words::{NAMES, Next, complain, word};
-use super::{lists, repeat, synopses};
+use super::{display, lists, repeat, synopses};
 use crate::{
     copy::Copy,
-    output::{Format, texts},
+    output::texts,
     progress::{share, thousands},
     run::{Runner, Status},
     script::{run_file, run_text},
@@ -32,9 +31,11 @@ Statements end with ; and may span lines. Ctrl-C stops a running statement, Ctrl
 .sources                       how far the sources are read
 .import FILE TABLE             rows of a CSV file; a table that is not there is made of its first line
                    \\copy T FROM FILE [OPTIONS], \\copy (SELECT ..) TO FILE [OPTIONS]
-.mode [FORMAT]                 table, csv, json, jsonl, markdown or plain
+.mode [FORMAT]                 table, line, csv, json, jsonl, markdown or plain
+.headers [on|off]  \\t         whether answers have a line of names
+                   \\pset null TEXT   how NULL is shown
 .maxrows [N]                   rows of a table shown, 0 for all
-.expanded [on|off] \\x          a row as a block, one line a column
+.expanded [on|off|auto] \\x     a row as a block, one line a column; auto: if it is too wide
 .pager [on|off]                 answers that do not fit the screen go through $PAGER, else less
 .live [on|off]                 at a terminal SUBSCRIBE shows the rows as they are now; off shows each change
 .output [FILE]     \\o [FILE]   answers go to a file; without one, to the screen again
@@ -43,7 +44,10 @@ Statements end with ; and may span lines. Ctrl-C stops a running statement, Ctrl
 .shell COMMAND     \\! COMMAND  run a command of the system
 .databases         \\l, \\conninfo   the database that is open
                    \\watch [SECONDS] [c=TIMES]   the last statement again and again
-                   \\g, \\gx, \\e    the last statement again, with rows as blocks, in $EDITOR
+                   \\g, \\gx, \\e, \\p, \\r  the last statement: again, with rows as blocks, in $EDITOR,
+                   printed, forgotten
+                   \\set [NAME VALUE], \\unset NAME  texts for :name, :'name' and :\"name\" in statements
+.print TEXT        \\echo TEXT  print a text
 .quit              \\q          leave
 
 CREATE SOURCE flights WITH (connector = 'file', path = 'flights.parquet', rate = '1000');
@@ -51,15 +55,20 @@ CREATE MATERIALIZED VIEW delays AS SELECT carrier, avg(arr_delay) FROM flights G
 SELECT * FROM delays;        the answer as of now, however much has streamed in
 SUBSCRIBE delays;            every change as it happens, until Ctrl-C";
 
-/// Runs a command given with `-c`.
+/// Runs a command of a script or of `-c`; one that leaves is noted.
 pub(crate) fn run_command(runner: &mut Runner<'_>, line: &str) -> Status {
-    run(runner, line).1
+    let (next, status) = run(runner, line);
+    runner.leaves |= next == Next::Quit;
+    status
 }
 
 /// Runs a command and says how to go on.
 pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
     let line = word(line).unwrap_or(line.trim().trim_end_matches(';'));
-    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (name, argument) = match line.strip_prefix("\\!") {
+        Some(command) => ("\\!", command),
+        None => line.split_once(char::is_whitespace).unwrap_or((line, "")),
+    };
     let argument = argument.trim();
     // (psql's + and S ask for more of the same.)
     let listed = name.trim_end_matches(['+', 'S']);
@@ -93,11 +102,30 @@ pub(super) fn run(runner: &mut Runner<'_>, line: &str) -> (Next, Status) {
         },
         ".live" => switch("live display", argument, &mut runner.live),
         ".sources" => sources(runner),
-        ".mode" => mode(runner, argument),
+        "\\p" | "\\print" => {
+            println!("{}", if runner.last.is_empty() { "There is no statement yet." } else { &runner.last });
+            Status::Good
+        }
+        "\\r" | "\\reset" => {
+            runner.last.clear();
+            println!("The statement is cleared.");
+            Status::Good
+        }
+        "\\echo" | "\\qecho" | ".print" => display::echo(runner, argument),
+        "\\set" => display::set(runner, argument),
+        "\\unset" => display::unset(runner, argument),
+        ".headers" | ".header" => display::headers(runner, argument),
+        "\\t" => display::pset(runner, &format!("tuples_only {argument}")),
+        ".indexes" | ".indices" => lists::query(runner, "\\di", argument).unwrap_or(Status::Good),
+        ".dump" => complain(
+            "the shell does not dump\nhint: Leave it, and write anabranch dump FOLDER; .schema tells how everything was created.",
+        ),
+        ".mode" => display::mode(runner, argument),
         ".maxrows" => rows_max(runner, argument),
         ".timer" | "\\timing" => timer(runner, argument),
-        ".expanded" | "\\x" => expanded(runner, argument),
-        ".pager" | "\\pset" => pager(runner, argument.trim_start_matches("pager").trim()),
+        ".expanded" | "\\x" => display::expanded(runner, argument),
+        ".pager" => display::pager(runner, argument),
+        "\\pset" => display::pset(runner, argument),
         ".output" | "\\o" => output(runner, argument.trim_matches('\'')),
         ".shell" | ".system" | "\\!" => system(argument),
         ".databases" | "\\conninfo" | "\\l" => {
@@ -132,7 +160,7 @@ fn run_copy(runner: &mut Runner<'_>, copy: &Copy) -> Status {
     }
     let _running = Running::start();
     let begun = copy.transfer().and_then(|file| runner.place.begin_copy(&copy.statement_over_connection(), file));
-    match begun.and_then(|replies| runner.finish(&replies)) {
+    match begun.and_then(|replies| runner.finish(&replies, "")) {
         Ok(_) => Status::Good,
         Err(error) if error.kind == ErrorKind::Cancelled => Status::Interrupted,
         Err(error) => told(&error),
@@ -217,22 +245,6 @@ fn sources_of_server(runner: &Runner<'_>) -> Status {
     Status::Good
 }
 
-fn mode(runner: &mut Runner<'_>, argument: &str) -> Status {
-    if argument.is_empty() {
-        println!("{}", runner.format.name());
-        return Status::Good;
-    }
-    match Format::from_str(argument, true) {
-        Ok(format) => {
-            runner.format = format;
-            Status::Good
-        }
-        Err(_) => complain(&format!(
-            "there is no format {argument}\nhint: Formats are table, csv, json, jsonl, markdown and plain."
-        )),
-    }
-}
-
 fn rows_max(runner: &mut Runner<'_>, argument: &str) -> Status {
     let layout = &mut runner.layout;
     match argument.parse() {
@@ -249,19 +261,8 @@ fn timer(runner: &mut Runner<'_>, argument: &str) -> Status {
     switch("timer", argument, &mut runner.timer)
 }
 
-fn expanded(runner: &mut Runner<'_>, argument: &str) -> Status {
-    switch("expanded display", argument, &mut runner.layout.expanded)
-}
-
-fn pager(runner: &mut Runner<'_>, argument: &str) -> Status {
-    match &mut runner.target {
-        Target::Terminal { pages } => switch("pager", argument, pages),
-        _ => complain("the pager needs a terminal, and answers that go there"),
-    }
-}
-
 /// Turns something on or off; without a word, the other way.
-fn switch(what: &str, argument: &str, is_on: &mut bool) -> Status {
+pub(super) fn switch(what: &str, argument: &str, is_on: &mut bool) -> Status {
     *is_on = match argument {
         "" => !*is_on,
         "on" => true,

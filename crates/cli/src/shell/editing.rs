@@ -8,6 +8,7 @@ use rustyline::{
     validate::{ValidationContext, ValidationResult, Validator},
 };
 
+use crate::data::reads_lines;
 use crate::place::Relation;
 
 use super::{
@@ -21,6 +22,8 @@ use super::{
 pub(super) struct Editing {
     /// Names of relations and columns, sorted.
     names: Vec<String>,
+    /// Whether rows of a COPY are typed: every line is whole, and a tab is a tab.
+    pub reads_rows: bool,
 }
 
 impl Editing {
@@ -67,6 +70,9 @@ impl Completer for Editing {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        if self.reads_rows {
+            return Ok((position, vec![Pair { display: "tab".into(), replacement: "\t".into() }]));
+        }
         let (start, found) = self.candidates(&line[..position]);
         Ok((start, found.into_iter().map(|name| Pair { display: name.clone(), replacement: name }).collect()))
     }
@@ -75,10 +81,17 @@ impl Completer for Editing {
 impl Validator for Editing {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
         let input = context.input().trim();
-        let is_whole = is_command(input) || has_tail(input);
+        let is_whole = self.reads_rows || is_command(input) || has_tail(input) || begins_rows(input);
         let finished = input.is_empty() || is_whole || anabranch_sql::split(input).complete;
         Ok(if finished { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
+}
+
+/// Whether a finished COPY stands in the text, behind which rows were pasted.
+fn begins_rows(input: &str) -> bool {
+    let is_done = |end: usize| input[end..].trim_start().starts_with(';');
+    let mut statements = anabranch_sql::split(input).statements.into_iter();
+    statements.any(|range| is_done(range.end) && reads_lines(&input[range]))
 }
 
 impl Hinter for Editing {
@@ -95,7 +108,7 @@ mod tests {
 
     #[test]
     fn words_complete_to_names_keywords_and_commands() {
-        let editing = Editing { names: vec!["carrier".into(), "flights".into()] };
+        let editing = Editing { names: vec!["carrier".into(), "flights".into()], reads_rows: false };
         assert_eq!(editing.candidates("select * from fli"), (14, vec!["flights".to_string()]));
         assert_eq!(editing.candidates("SELECT flights.car"), (15, vec!["carrier".to_string()]));
         assert!(editing.candidates("MATER").1.contains(&"MATERIALIZED VIEW".to_string()));

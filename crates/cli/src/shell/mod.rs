@@ -1,21 +1,26 @@
 //! The shell: SQL over several lines until `;`, and commands that begin with `.` or `\`.
 
 mod commands;
+mod display;
 mod editing;
 mod keywords;
 mod lists;
 mod repeat;
 mod synopses;
 mod tail;
+mod typed;
+pub(crate) mod variables;
 mod words;
 
 use std::{
+    cell::RefCell,
     io::{IsTerminal, stdout},
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use anabranch_engine::Error;
-use rustyline::{Config, Editor, error::ReadlineError, history::DefaultHistory};
+use rustyline::{Config, Editor, error::ReadlineError};
 
 pub(crate) use commands::run_command;
 pub(crate) use tail::{has_tail, without_tail};
@@ -29,6 +34,7 @@ use crate::{
     target::Target,
 };
 use editing::Editing;
+use typed::{LineEditor, Typed};
 use words::Next;
 
 /// Rows of a table shown in the shell, until `.maxrows` says otherwise.
@@ -42,24 +48,31 @@ pub(crate) fn run(runner: &mut Runner<'_>) -> Result<Status, Error> {
         runner.target = Target::Terminal { pages: true };
     }
     signals::enter_shell();
-    let mut editor = editor()?;
     let history = history_path();
+    let mut editor = editor()?;
     if let Some(path) = &history {
         // There is none on the first day.
         let _ = editor.load_history(path);
     }
+    let typed = Rc::new(RefCell::new(Typed::new(editor)));
+    runner.prompt = Some(typed.clone());
+    let status = read_and_run(runner, &typed, history.as_deref());
+    runner.prompt = None;
+    status
+}
+
+fn read_and_run(runner: &mut Runner<'_>, typed: &RefCell<Typed>, history: Option<&Path>) -> Result<Status, Error> {
     // Kept line by line, so that a closed window loses nothing; complaints come once.
     let mut saved = true;
     loop {
-        if let Some(editing) = editor.helper_mut() {
-            editing.set_relations(relations(runner));
-        }
-        match editor.readline("anabranch> ") {
+        let relations = relations(runner);
+        let read = typed.borrow_mut().statement(relations);
+        match read {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
                 // A history that cannot be kept is no reason to stop.
-                let _ = editor.add_history_entry(line.trim());
-                saved = saved && save_history(&mut editor, history.as_deref());
+                let _ = typed.borrow_mut().editor.add_history_entry(line.trim());
+                saved = saved && save_history(&mut typed.borrow_mut().editor, history);
                 if run_line(runner, line.trim()) == Next::Quit {
                     break;
                 }
@@ -83,7 +96,7 @@ fn run_line(runner: &mut Runner<'_>, line: &str) -> Next {
     }
     // A statement that fails or is interrupted has said so; the shell goes on.
     let _ = run_text(runner, line, None, false);
-    Next::Go
+    if runner.leaves { Next::Quit } else { Next::Go }
 }
 
 fn relations(runner: &Runner<'_>) -> Vec<Relation> {
@@ -91,7 +104,7 @@ fn relations(runner: &Runner<'_>) -> Vec<Relation> {
     runner.place.relations().unwrap_or_default()
 }
 
-fn editor() -> Result<Editor<Editing, DefaultHistory>, Error> {
+fn editor() -> Result<LineEditor, Error> {
     let config = Config::builder().completion_type(rustyline::CompletionType::List).history_ignore_space(true);
     let unusable = |problem| Error::unavailable(format!("cannot use the terminal: {problem}"));
     let config = config.max_history_size(10_000).map_err(unusable)?.build();
@@ -108,7 +121,7 @@ fn history_path() -> Option<PathBuf> {
 }
 
 /// Appends the last line to the history; false when that cannot be done.
-fn save_history(editor: &mut Editor<Editing, DefaultHistory>, path: Option<&Path>) -> bool {
+fn save_history(editor: &mut LineEditor, path: Option<&Path>) -> bool {
     let Some(path) = path else { return false };
     let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let saved = folder.map_err(|e| e.to_string()).and_then(|()| editor.append_history(path).map_err(|e| e.to_string()));

@@ -105,7 +105,7 @@ fn draw(runner: &Runner<'_>, frame: &mut Frame, statement: &str, pace: Pace) -> 
         }
     };
     let (columns, lines) = terminal::columns_and_lines();
-    let layout = Layout { rows_max: lines.saturating_sub(6).max(1), width: Some(columns), ..runner.layout };
+    let layout = Layout { rows_max: lines.saturating_sub(6).max(1), width: Some(columns), ..runner.layout.clone() };
     let mut text = format!("every {:?}; Ctrl-C ends\n", pace.every).into_bytes();
     let written = write_rows(&mut text, Format::Table, &rows, &layout).and_then(|()| {
         let drawn: Vec<String> = String::from_utf8_lossy(&text).lines().take(lines - 1).map(str::to_owned).collect();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Commands that may stand there.
-const TAILS: [&str; 3] = ["\\watch", "\\gx", "\\g"];
+const TAILS: [&str; 6] = ["\\watch", "\\gx", "\\g", "\\p", "\\q", "\\r"];
 
 /// Whether the last line of a text ends in such a command.
 pub(crate) fn has_tail(text: &str) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn without_tail(text: &str, range: Range<usize>) -> (Range<usize>, Op
     }
 }
 
-/// Where the first such command stands: behind a space, and in no quotes.
+/// Where the first such command stands: behind something, and in no quotes.
 fn find(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in text.char_indices() {
@@ -31,7 +31,7 @@ fn find(text: &str) -> Option<usize> {
             (Some(open), c) if open == c => quote = None,
             (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
-            (None, '\\') if text[..at].ends_with(char::is_whitespace) && !text[..at].trim().is_empty() => {
+            (None, '\\') if !text[..at].trim().is_empty() => {
                 let word = text[at..].split_whitespace().next().unwrap_or_default();
                 if TAILS.contains(&word) {
                     return Some(at);
@@ -51,7 +51,7 @@ mod tests {
     fn a_command_behind_a_statement_is_found() {
         let text = "SELECT 1 \\watch 2\nSELECT 3;";
         assert_eq!(without_tail(text, 0..text.len()), (0..9, Some(9..17)));
-        assert!(has_tail("SELECT 1\n\\gx\n"));
+        assert!(has_tail("SELECT 1\n\\gx\n") && has_tail("SELECT 1\\gx") && has_tail("SELECT 1;\\q"));
         for text in ["SELECT ' \\watch '", "\\watch", "SELECT 1 \\wat", "SELECT 1 \\g\n, 2"] {
             assert!(!has_tail(text), "{text}");
         }

@@ -10,16 +10,19 @@ pub(crate) enum Next {
 }
 
 /// Commands by their long names.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 20] = [
     ".databases",
     ".expanded",
+    ".headers",
     ".help",
     ".import",
+    ".indexes",
     ".live",
     ".maxrows",
     ".mode",
     ".output",
     ".pager",
+    ".print",
     ".quit",
     ".read",
     ".schema",

@@ -5,6 +5,7 @@
 mod connect;
 mod datalog;
 mod demo;
+mod first_hour;
 mod folder;
 mod kill;
 mod linear_road;

@@ -165,6 +165,7 @@ impl Session {
         let mut options = copy.options.clone();
         if let CopyEnd::Path(path) = &copy.to {
             let is_csv = path.to_lowercase().ends_with(".csv");
+            check_ending(path, &options)?;
             if is_csv && options.plain.iter().all(|(name, _)| name != "format") {
                 options.plain.push(("format".to_owned(), "csv".to_owned()));
             }
@@ -327,4 +328,21 @@ fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
         _ => "58030",
     };
     Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
+}
+
+/// Refuses a file whose ending names a format that is read only, unless the format is said.
+fn check_ending(path: &str, options: &CopyOptions) -> Result<(), Error> {
+    let lower = path.to_lowercase();
+    let unpacked = lower.strip_suffix(".gz").unwrap_or(&lower);
+    let ending = unpacked.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_said = options.plain.iter().any(|(name, _)| name == "format");
+    let is_packed = unpacked.len() < lower.len() && matches!(ending, "csv" | "tsv");
+    if is_said || !(is_packed || matches!(ending, "parquet" | "pq" | "json" | "jsonl" | "ndjson")) {
+        return Ok(());
+    }
+    let what = if is_packed { "gz" } else { ending };
+    Err(Error::invalid(format!("COPY TO does not write .{what} files: \"{path}\""))
+        .with_sqlstate("0A000")
+        .with_detail("It writes text, csv and binary. The ending of a file tells its format only where it is read.")
+        .with_hint("Name a .csv file, or say the format, as in WITH (FORMAT csv)."))
 }

@@ -266,14 +266,19 @@ impl ColumnReader<'_> {
         out.finish()
     }
 
-    /// Plain numerics.
+    /// Plain `numeric`s.
     fn numbers(&self, bad: &mut Vec<Bad>) -> ArrayRef {
         let mut numbers = numeric::Builder::with_capacity(self.cells.firsts.len());
-        self.each(bad, |text| {
-            let read = text.map(|text| std::str::from_utf8(text).ok().and_then(|text| numeric::parse(text).ok()));
-            let number = read.as_ref().and_then(Option::as_ref);
-            numbers.append(number);
-            read.is_none() || number.is_some()
+        self.each(bad, |text| match text.map(values::number) {
+            None => {
+                numbers.append(None);
+                true
+            }
+            Some(Some(number)) => {
+                numbers.append(Some(&number));
+                true
+            }
+            Some(None) => false,
         });
         numbers.finish()
     }

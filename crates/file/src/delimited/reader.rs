@@ -164,6 +164,11 @@ impl DelimitedReader {
         let list = names.join(", ");
         let error = invalid(format!("file {} has no column \"{column}\"", self.window.path().display()))
             .with_detail(format!("Its header names: {list}."));
+        if let [name] = names
+            && let Some(hint) = other_delimiter(name.as_bytes(), self.schema.fields().len())
+        {
+            return error.with_hint(hint);
+        }
         match nearest(column, names.iter().map(String::as_str)) {
             Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
             None => error.with_hint("Without a header, say header = 'false': columns are then taken by position."),
@@ -269,6 +274,18 @@ impl DelimitedReader {
         BooleanArray::from(keep)
     }
 
+    /// Whether a bad record is a header, of which a declared column is missing.
+    fn unknown_header(&self, record: usize) -> Option<String> {
+        if self.header.is_some() || record > 0 || self.window.line() != 1 {
+            return None;
+        }
+        let names = discover::header_names(self.window.bytes(), self.records.cells_of(0), self.quote());
+        let is_named = |field: &&Arc<Field>| names.contains(&field.name().to_lowercase());
+        self.schema.fields().iter().find(is_named)?;
+        let missing = self.schema.fields().iter().find(|field| !is_named(field))?;
+        Some(format!("if this line is a header, it has no column \"{}\"", missing.name()))
+    }
+
     /// File, line, column, value and what was expected.
     fn describe(&self, record: usize, bad: Option<Bad>) -> String {
         let bytes = self.window.bytes();
@@ -278,7 +295,12 @@ impl DelimitedReader {
         let cells = self.records.cells_of(record);
         let Some(bad) = bad else {
             let values = if cells.len() == 1 { "value" } else { "values" };
-            return format!("{place}: {} {values}, where {} were expected", cells.len(), self.width);
+            let told = format!("{place}: {} {values}, where {} were expected", cells.len(), self.width);
+            let [only] = cells else { return told };
+            return match other_delimiter(&bytes[only.start as usize..only.end as usize], self.width) {
+                Some(hint) => format!("{told} ({hint})"),
+                None => told,
+            };
         };
         let field = self.schema.field(bad.column as usize);
         let cell = cells[self.positions[bad.column as usize]];
@@ -293,7 +315,12 @@ impl DelimitedReader {
         }
         match std::str::from_utf8(&text) {
             Ok(text) => {
-                format!("{place}, column \"{name}\": {} is not of type {}", quoted(text), column_type(field))
+                let told =
+                    format!("{place}, column \"{name}\": {} is not of type {}", quoted(text), column_type(field));
+                match self.unknown_header(record) {
+                    Some(header) => format!("{told}; {header}"),
+                    None => told,
+                }
             }
             Err(_) => {
                 let shown = String::from_utf8_lossy(&text);
@@ -301,6 +328,14 @@ impl DelimitedReader {
             }
         }
     }
+}
+
+/// The delimiter that cuts a line into so many values, as advice, where the one in use cuts none.
+fn other_delimiter(line: &[u8], width: usize) -> Option<String> {
+    let cuts = |delimiter: &u8| line.iter().filter(|byte| *byte == delimiter).count() + 1 == width;
+    let found = [b';', b'\t', b'|', b','].into_iter().find(cuts).filter(|_| width > 1)?;
+    let shown = if found == b'\t' { "'\\t'".to_owned() } else { format!("'{}'", char::from(found)) };
+    Some(format!("Are the values separated by {shown}? Then say delimiter = {shown}."))
 }
 
 /// Refuses columns of types that have no form in text.

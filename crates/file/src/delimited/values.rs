@@ -2,7 +2,9 @@
 //!
 //! Law: a value is read exactly or not at all (`None`), except that fraction digits beyond a type's
 //! own are rounded half away from zero, as PostgreSQL does on input. Spaces around numbers, dates
-//! and booleans are ignored. No allocation.
+//! and booleans are ignored. Only plain numerics and bytes are allocated.
+
+use anabranch_batch::numeric::{self, Number};
 
 /// Signed decimal digits.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
@@ -47,6 +49,11 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
 /// A floating-point number, `NaN` and `Infinity` included.
 pub(crate) fn float(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
+}
+
+/// A plain `numeric`.
+pub(crate) fn number(text: &[u8]) -> Option<Number> {
+    numeric::parse(std::str::from_utf8(text).ok()?).ok()
 }
 
 /// A decimal of that precision and scale, as its unscaled value.

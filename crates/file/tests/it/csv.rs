@@ -206,3 +206,40 @@ fn large_files_are_read_the_same_in_any_polls() {
     assert_eq!(whole[199_999], "199999|name, 199999\nof a long one|999.25");
     assert_eq!(read_in(open(&path, &[], &[]).unwrap(), 777).rows, whole);
 }
+
+/// A cell that was no number once made two entries of its column.
+#[test]
+fn plain_numerics_that_cannot_be_read_are_named_and_left_out() {
+    let folder = Folder::new();
+    let declared = columns(&[("id", DataType::Int32), ("amt", DataType::LargeBinary)]);
+    let path = folder.write("b.csv", "id,amt\n1,2.5\n2,x\n3,\n4,1e2\n");
+    assert_eq!(
+        problem(&folder, &path, &declared, &[]),
+        format!("b.csv, line 3, column \"amt\": 'x' is not of type numeric{SKIP_HINT}")
+    );
+    let skipping = read(open(&path, &declared, &[("on_error", "skip")]).unwrap());
+    assert_eq!((skipping.rows.len(), skipping.progress.skipped, skipping.error), (3, 1, None));
+}
+
+#[test]
+fn a_header_without_a_declared_column_is_told() {
+    let folder = Folder::new();
+    let declared = columns(&[("id", DataType::Int32), ("nme", DataType::Utf8View), ("amt", DataType::LargeBinary)]);
+    let path = folder.write("b.csv", "id,name,amt\n1,ann,2.5\n");
+    let expected = "b.csv, line 1, column \"id\": 'id' is not of type integer; if this line is a header, it has no \
+                    column \"nme\"";
+    assert_eq!(problem(&folder, &path, &declared, &[]), format!("{expected}{SKIP_HINT}"));
+}
+
+#[test]
+fn values_cut_by_another_delimiter_get_a_hint() {
+    let folder = Folder::new();
+    let declared = columns(&[("id", DataType::Int32), ("name", DataType::Utf8View)]);
+    let hint = "Are the values separated by ';'? Then say delimiter = ';'.";
+    let path = folder.write("a.csv", "1;ann\n");
+    let expected = format!("a.csv, line 1: 1 value, where 2 were expected ({hint}){SKIP_HINT}");
+    assert_eq!(problem(&folder, &path, &declared, &[]), expected);
+    let path = folder.write("b.csv", "id;name\n1;ann\n");
+    let expected = format!("file b.csv has no column \"id\" / {hint}");
+    assert_eq!(problem(&folder, &path, &declared, &[("header", "true")]), expected);
+}

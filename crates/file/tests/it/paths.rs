@@ -42,7 +42,7 @@ fn formats_are_told_apart() {
     assert_eq!(rows(&path, &[], &[("format", "tbl")]), ["1|2"]);
     assert_eq!(
         problem(&folder, &path, &[], &[("format", "jsn")]),
-        "option \"format\" cannot be 'jsn' / Did you mean 'json'?"
+        "option \"format\" cannot be 'jsn' / Did you mean 'json'? It is one of: csv, json, parquet, tbl."
     );
     assert!(problem(&folder, &path, &[], &[("format", "json"), ("delimiter", ";")]).contains("means nothing"));
 }

@@ -12,8 +12,71 @@ use crate::resolve::suggest::nearest;
 use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, look};
 
+/// Functions of other systems, and what is written here.
+const ELSEWHERE: [(&str, &str); 34] = [
+    ("charindex", "Write strpos(text, part)."),
+    ("convert", "Write CAST(x AS type), or x::type."),
+    ("count_if", "Write count(*) FILTER (WHERE condition)."),
+    ("countif", "Write count(*) FILTER (WHERE condition)."),
+    ("curdate", "Write current_date."),
+    ("date_add", "Write time + interval '1 day'."),
+    ("date_diff", DIFFERENCE),
+    ("date_format", "Write to_char(time, 'YYYY-MM-DD')."),
+    ("date_sub", "Write time - interval '1 day'."),
+    ("dateadd", "Write time + interval '1 day'."),
+    ("datediff", DIFFERENCE),
+    ("formatdatetime", "Write to_char(time, 'YYYY-MM-DD')."),
+    ("getdate", "Write now()."),
+    ("group_concat", "Write string_agg(text, ',')."),
+    ("if", CHOICE),
+    ("iff", CHOICE),
+    ("iif", CHOICE),
+    ("instr", "Write strpos(text, part)."),
+    ("isnull", "Write x IS NULL, or coalesce(x, y) for another value."),
+    ("julianday", "Subtract dates: b - a is in days."),
+    ("lcase", "Write lower(text)."),
+    ("len", "Write length(text)."),
+    ("list", "Write array_agg(x)."),
+    ("listagg", "Write string_agg(text, ',')."),
+    ("rand", "Write random()."),
+    ("regexp_extract", "Write substring(text FROM 'pattern')."),
+    ("split", "Write string_to_array(text, ',')."),
+    ("strftime", "Write to_char(time, 'YYYY-MM-DD')."),
+    ("string_split", "Write string_to_array(text, ',')."),
+    ("strptime", "Write to_timestamp(text, 'YYYY-MM-DD')."),
+    ("sysdate", "Write now()."),
+    ("timestampdiff", DIFFERENCE),
+    ("ucase", "Write upper(text)."),
+    ("unix_timestamp", "Write extract(epoch FROM time)."),
+];
+
+const DIFFERENCE: &str = "Subtract: of dates b - a is in days, of times extract(epoch FROM b - a) is in seconds.";
+const CHOICE: &str = "Write CASE WHEN condition THEN x ELSE y END.";
+
 /// Adds the place of the name that an error is about, and a hint for unknown functions.
 pub(crate) fn complete(mut error: SqlError, query: &Query) -> SqlError {
+    if let Some(name) = error.message.strip_prefix("function ").and_then(|m| m.strip_suffix(" does not exist"))
+        && FUNCTIONS.window.contains_key(name)
+    {
+        error.hint = Some(format!("Write {name}(..) OVER (ORDER BY column)."));
+        error.message = format!("window function {name} requires an OVER clause");
+        error.kind = ErrorKind::Invalid;
+    }
+    if error.message == "operator does not exist: text + text" {
+        error.hint = Some("Texts are joined with ||, as in a || b.".into());
+    }
+    if let Some(operands) = error.message.strip_prefix("operator does not exist: ")
+        && operands.starts_with("timestamp")
+        && [" + bigint", " + integer", " - bigint", " - integer"].iter().any(|number| operands.ends_with(number))
+    {
+        error.hint = Some("Add an interval, as in t + INTERVAL '5 days'.".into());
+    }
+    if error.kind == ErrorKind::UnknownName
+        && let Some(name) = error.message.strip_prefix("function ").and_then(|m| m.split([' ', '(']).next())
+        && let Some((_, hint)) = ELSEWHERE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
+    {
+        error.hint = Some((*hint).into());
+    }
     if error.kind == ErrorKind::UnknownName
         && error.hint.is_none()
         && let Some(name) = error.message.strip_prefix("function ").and_then(|m| m.split(' ').next())

@@ -40,6 +40,12 @@ pub fn in_words(message: &str) -> String {
     if let Some((_, name)) = plain.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
         return format!("{} out of range", type_in_words(name));
     }
+    if let Some(words) = of_functions(plain) {
+        return words;
+    }
+    if let Some((_, name)) = plain.strip_prefix("value of ").and_then(|rest| rest.split_once(" is out of range ")) {
+        return format!("{} out of range", type_in_words(name));
+    }
     // The value in the message is without its point.
     let stored = plain
         .split_once(" is too large to store in a Decimal")
@@ -49,6 +55,18 @@ pub fn in_words(message: &str) -> String {
         return format!("numeric field overflow: the value has more than {} digits", digits.unwrap_or("38"));
     }
     plain.to_string()
+}
+
+/// What functions of the libraries say of their arguments, in other words.
+pub(crate) fn of_functions(message: &str) -> Option<String> {
+    if message.starts_with("Range too large to materialize") {
+        return Some("generate_series has too many rows for the memory that there is".into());
+    }
+    if message.starts_with("step can't be 0 for function") {
+        return Some("step size cannot equal zero".into());
+    }
+    let (unit, _) = message.strip_prefix("Date part '")?.split_once('\'')?;
+    Some(format!("unit \"{unit}\" not recognized"))
 }
 
 /// Arrow's name of a type, as SQL's.

@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Byte ranges of the statements, without their `;` and without surrounding blanks and
-    /// comments. Never empty ranges.
+    /// comments. Never empty ranges. A comment that does not end belongs to the last one.
     pub statements: Vec<Range<usize>>,
     /// Whether the last statement is finished: nothing but blanks and comments follows the last
     /// `;`.
@@ -28,13 +28,16 @@ pub fn split(text: &str) -> Split {
         let (next, kind) = token(bytes, at);
         match kind {
             PieceKind::Blank => {}
-            PieceKind::OpenComment => complete = false,
+            PieceKind::OpenComment => {
+                start.get_or_insert(at);
+                end = next;
+            }
             PieceKind::Semicolon => {
                 if let Some(start) = start.take() {
                     statements.push(start..end);
                 }
             }
-            PieceKind::Text => {
+            PieceKind::Text | PieceKind::Open(_) => {
                 start.get_or_insert(at);
                 end = next;
             }
@@ -53,10 +56,27 @@ pub fn is_complete(text: &str) -> bool {
     split(text).complete
 }
 
+/// Where a quote or a comment begins that does not end, and what PostgreSQL calls it.
+pub(crate) fn unterminated(text: &str) -> Option<(usize, &'static str)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (next, kind) = token(bytes, at);
+        match kind {
+            PieceKind::OpenComment => return Some((at, "/* comment")),
+            PieceKind::Open(what) => return Some((at, what)),
+            _ => at = next,
+        }
+    }
+    None
+}
+
 enum PieceKind {
     Blank,
     /// A block comment that does not end.
     OpenComment,
+    /// A quote that does not end.
+    Open(&'static str),
     Semicolon,
     Text,
 }
@@ -69,10 +89,18 @@ fn token(bytes: &[u8], at: usize) -> (usize, PieceKind) {
         byte if byte.is_ascii_whitespace() => (at + 1, PieceKind::Blank),
         b'-' if rest.starts_with(b"--") => (at + find(rest, b"\n").unwrap_or(rest.len()), PieceKind::Blank),
         b'/' if rest.starts_with(b"/*") => block_comment(rest, at),
-        b'\'' => (at + quoted(rest, b'\'', escapes(bytes, at)), PieceKind::Text),
-        b'"' => (at + quoted(rest, b'"', false), PieceKind::Text),
-        b'$' => (at + dollar_quoted(bytes, at), PieceKind::Text),
+        b'\'' => text_or_open(bytes, at, quoted(rest, b'\'', escapes(bytes, at)), "quoted string"),
+        b'"' => text_or_open(bytes, at, quoted(rest, b'"', false), "quoted identifier"),
+        b'$' => text_or_open(bytes, at, dollar_quoted(bytes, at), "dollar-quoted string"),
         _ => (at + 1, PieceKind::Text),
+    }
+}
+
+/// What is quoted from `at` on; without a length it goes to the end of the text.
+fn text_or_open(bytes: &[u8], at: usize, length: Option<usize>, what: &'static str) -> (usize, PieceKind) {
+    match length {
+        Some(length) => (at + length, PieceKind::Text),
+        None => (bytes.len(), PieceKind::Open(what)),
     }
 }
 
@@ -83,33 +111,30 @@ fn escapes(bytes: &[u8], at: usize) -> bool {
     prefixed && !word
 }
 
-fn quoted(rest: &[u8], quote: u8, escapes: bool) -> usize {
+fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
     let mut at = 1;
     while at < rest.len() {
         if escapes && rest[at] == b'\\' {
             at += 2;
         } else if rest[at] == quote {
-            return at + 1;
+            return Some(at + 1);
         } else {
             at += 1;
         }
     }
-    rest.len()
+    None
 }
 
-fn dollar_quoted(bytes: &[u8], at: usize) -> usize {
+fn dollar_quoted(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let inside_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
     let tag_len = rest[1..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     let opens = rest.get(1 + tag_len) == Some(&b'$') && !rest[1..].first().is_some_and(u8::is_ascii_digit);
     if inside_word || !opens {
-        return 1;
+        return Some(1);
     }
     let tag = &rest[..tag_len + 2];
-    match find(&rest[tag.len()..], tag) {
-        Some(body) => tag.len() + body + tag.len(),
-        None => rest.len(),
-    }
+    find(&rest[tag.len()..], tag).map(|body| tag.len() + body + tag.len())
 }
 
 fn block_comment(rest: &[u8], at: usize) -> (usize, PieceKind) {
@@ -151,6 +176,15 @@ mod tests {
             ["select ';' -- ; \n, \";\"", "select $a$ ; $a$"]
         );
         assert_eq!(pieces("select 'it''s;', E'\\';' ; ;; "), ["select 'it''s;', E'\\';'"]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_found() {
+        assert_eq!(pieces("select 1 /* abc; select 2"), ["select 1 /* abc; select 2"]);
+        assert_eq!(pieces("select 1; /* abc"), ["select 1", "/* abc"]);
+        assert_eq!(unterminated("select 'a', $x$ abc"), Some((12, "dollar-quoted string")));
+        assert_eq!(unterminated("select \"a"), Some((7, "quoted identifier")));
+        assert_eq!(unterminated("select '/*' -- '"), None);
     }
 
     #[test]

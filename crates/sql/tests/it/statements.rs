@@ -139,6 +139,8 @@ fn what_cannot_work_names_the_way_out() {
         ("create index on t (lower(a))", "materialized view"),
         ("create table x (a int, foreign key (a) references t (a) initially deferred)", "written first"),
         ("create sequence s owned by t.a", "serial"),
+        ("insert or replace into t values (1)", "ON CONFLICT (key) DO UPDATE"),
+        ("insert or ignore into t values (1)", "ON CONFLICT DO NOTHING"),
     ] {
         let error = parse(text).expect_err(text);
         assert_eq!(error.kind, ErrorKind::Unsupported, "{text}: {error}");
@@ -155,7 +157,9 @@ fn syntax_errors_have_a_place() {
         ("select 1;\n  select (", "syntax error at end of input", 20),
         ("create table t (a int,)", "syntax error at or near \")\"", 22),
         ("create tabel t (a int)", "syntax error at or near \"tabel\"", 7),
-        ("select 'abc", "unterminated string literal", 7),
+        ("select 'abc", "unterminated quoted string", 7),
+        ("select 1; select 2 /* abc; select 3", "unterminated /* comment", 19),
+        ("select $x$ abc", "unterminated dollar-quoted string", 7),
         ("create table t (a int, a text)", "column \"a\" is specified more than once", 23),
         ("create table t (a intt)", "type \"intt\" does not exist", 16),
         ("drop t", "syntax error at or near \"t\"", 5),
@@ -163,6 +167,14 @@ fn syntax_errors_have_a_place() {
     ] {
         let error = parse(text).expect_err(text);
         assert_eq!((error.message.as_str(), error.position), (message, Some(position)), "{text}");
+    }
+}
+
+#[test]
+fn syntax_errors_have_hints() {
+    for (text, hint) in [("select * form t", "FROM"), ("select `id` from t", "double quotes")] {
+        let error = parse(text).expect_err(text);
+        assert!(error.hint.clone().unwrap_or_default().contains(hint), "{text}: {error:?}");
     }
 }
 

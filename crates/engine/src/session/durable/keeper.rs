@@ -116,6 +116,11 @@ impl From<StoreError> for Error {
 
 /// The error of a folder that cannot be made or found.
 pub(super) fn folder_error(folder: PathBuf, error: &std::io::Error) -> Error {
+    if folder.is_file() {
+        return Error::invalid(format!("{} is a file, where the folder of a database is wanted", folder.display()))
+            .with_sqlstate("58P01")
+            .with_hint("Name a folder; one that is not there is made.");
+    }
     Error::unavailable(format!("folder {} cannot be opened: {error}", folder.display()))
         .with_sqlstate("58030")
         .with_hint("Name a folder that this user may read and write.")

@@ -1,7 +1,7 @@
 //! Constructs that DataFusion would drop in silence are refused, with what to write instead.
 
 use datafusion_expr::sqlparser::ast::{
-    self, DuplicateTreatment, Expr, FunctionArguments, Query, SelectItem, TableFactor,
+    self, DuplicateTreatment, Expr, FunctionArguments, Query, SelectItem, Spanned, TableFactor,
 };
 
 use super::expression_names::select_items;
@@ -43,6 +43,9 @@ pub(super) fn select(select: &ast::Select) -> Result<()> {
         let hint = "Compute it in a derived table, and group outside: SELECT n FROM (SELECT rank() OVER (..) AS n FROM t) AS r GROUP BY n.";
         return Err(SqlError::new(ErrorKind::Invalid, "window functions are not allowed in GROUP BY").with_hint(hint));
     }
+    for join in select.from.iter().flat_map(|from| &from.joins) {
+        joined(join)?;
+    }
     if select.top.is_some() {
         return Err(SqlError::unsupported("SELECT TOP", "Write LIMIT at the end of the query."));
     }
@@ -50,6 +53,27 @@ pub(super) fn select(select: &ast::Select) -> Result<()> {
         return Err(SqlError::unsupported("SORT BY, CLUSTER BY and DISTRIBUTE BY", "Write ORDER BY."));
     }
     Ok(())
+}
+
+/// Refuses a join that does not say which rows meet.
+///
+/// # Errors
+/// `Syntax`, at the relation that is joined.
+fn joined(join: &ast::Join) -> Result<()> {
+    use ast::{JoinConstraint::None as Nothing, JoinOperator as Operator};
+    let (Operator::Join(Nothing)
+    | Operator::Inner(Nothing)
+    | Operator::Left(Nothing)
+    | Operator::LeftOuter(Nothing)
+    | Operator::Right(Nothing)
+    | Operator::RightOuter(Nothing)
+    | Operator::FullOuter(Nothing)) = &join.join_operator
+    else {
+        return Ok(());
+    };
+    let error = SqlError::new(ErrorKind::Syntax, "syntax error: JOIN without ON or USING")
+        .with_hint("Say which rows meet, as in JOIN b ON a.id = b.id; CROSS JOIN joins each row with all.");
+    Err(error.at(join.relation.span().start))
 }
 
 /// Whether a group is a window function, or the item of that number is one.
@@ -123,6 +147,7 @@ pub(super) fn distinct_over(expr: &Expr) -> Result<()> {
 /// `Unsupported`, with another way.
 pub(super) fn factor(factor: &TableFactor) -> Result<()> {
     match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => table_with_joins.joins.iter().try_for_each(joined),
         TableFactor::Table { version: Some(_), .. } => Err(SqlError::unsupported(
             "FOR SYSTEM_TIME AS OF",
             "Reads see the present; keep history in a table with a time column.",

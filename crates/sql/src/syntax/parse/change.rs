@@ -66,6 +66,19 @@ pub(super) fn behind_with(query: ast::Query) -> std::result::Result<Result<State
 
 /// `[WITH ..] INSERT ..`.
 fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> {
+    if let Some(or) = &insert.or {
+        let hint = match or {
+            ast::SqliteOnConflict::Ignore => "Write INSERT INTO .. ON CONFLICT DO NOTHING.",
+            ast::SqliteOnConflict::Replace => {
+                "Write INSERT INTO .. ON CONFLICT (key) DO UPDATE SET column = excluded.column."
+            }
+            _ => "Leave it out: an INSERT that fails changes nothing.",
+        };
+        return Err(SqlError::unsupported(format!("INSERT {or}"), hint));
+    }
+    if insert.ignore {
+        return Err(SqlError::unsupported("INSERT IGNORE", "Write INSERT INTO .. ON CONFLICT DO NOTHING."));
+    }
     let conflict = insert.on.map(conflict).transpose()?;
     if insert.overwrite || insert.replace_into || insert.partitioned.is_some() {
         return Err(SqlError::unsupported("this form of INSERT", "Write INSERT INTO table (columns) query."));

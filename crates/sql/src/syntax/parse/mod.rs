@@ -43,10 +43,11 @@ use datafusion_expr::sqlparser::parser::Parser;
 use datafusion_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 use crate::error::{ErrorKind, Result, SqlError, no_parameter, offset_of};
+use crate::resolve::suggest::nearest;
 use crate::stack::{depth_of, with_deep_stack};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::{fold, object_name};
-use crate::syntax::split::split;
+use crate::syntax::split::{split, unterminated};
 use crate::syntax::statement::{Overriding, Parsed, Statement};
 use taken::{tables_of_windows, take_as_of, take_overriding, take_with_data};
 
@@ -166,7 +167,11 @@ fn parse_tokens(
     let mut input = Input { parser, as_of, text, range, schemas: vec![] };
     let mut statement = input.statement()?;
     if input.parser.peek_token_ref().token != Token::EOF {
-        return Err(input.unexpected("the end of the statement"));
+        let error = input.unexpected("the end of the statement");
+        return Err(match mistyped(&input.parser.get_current_token().token) {
+            Some(word) => error.with_hint(format!("Perhaps you meant {word}.")),
+            None => error,
+        });
     }
     if input.as_of.is_some() {
         return Err(SqlError::unsupported("AS OF here", "It ends a SELECT or a SUBSCRIBE."));
@@ -179,6 +184,14 @@ fn parse_tokens(
     Ok((statement, input.schemas))
 }
 
+/// The word of a clause that was probably meant by a name behind which a statement goes on.
+fn mistyped(token: &Token) -> Option<&'static str> {
+    const CLAUSES: [&str; 10] =
+        ["FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "JOIN", "UNION", "VALUES"];
+    let Token::Word(Word { value, quote_style: None, .. }) = token else { return None };
+    nearest(value, CLAUSES.into_iter()).filter(|clause| !clause.eq_ignore_ascii_case(value))
+}
+
 /// Tokens of one statement, with places counted in the whole text.
 fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<TokenWithSpan>> {
     let line = text[..range.start].matches('\n').count() as u64;
@@ -188,9 +201,15 @@ fn tokenize(dialect: &Postgres, text: &str, range: Range<usize>) -> Result<Vec<T
         line: location.line + line,
         column: if location.line == 1 { location.column + column } else { location.column },
     };
-    let mut tokens = Tokenizer::new(dialect, &text[range]).tokenize_with_location().map_err(|mut error| {
+    let source = &text[range.clone()];
+    let mut tokens = Tokenizer::new(dialect, source).tokenize_with_location().map_err(|mut error| {
+        if let Some((at, what)) = unterminated(source) {
+            let mut error = SqlError::new(ErrorKind::Syntax, format!("unterminated {what}"));
+            error.position = Some(range.start + at);
+            return error;
+        }
         error.location = shift(error.location);
-        error
+        error.into()
     })?;
     tables_of_windows(&mut tokens);
     session::rewrite(&mut tokens);

@@ -104,6 +104,7 @@ files!(
     errors,
     everyday,
     everyday_more,
+    first_hour,
     forms,
     frames,
     infinite_times,
