@@ -8,7 +8,7 @@ use std::{
 
 use anabranch_engine::{Error, ErrorKind, SourceState, nearest::nearest};
 
-use super::words::{NAMES, Next, complain, word};
+use super::words::{NAMES, Next, complain, switch, word};
 use super::{display, lists, repeat, synopses};
 use crate::{
     copy::Copy,
@@ -259,18 +259,6 @@ fn rows_max(runner: &mut Runner<'_>, argument: &str) -> Status {
 
 fn timer(runner: &mut Runner<'_>, argument: &str) -> Status {
     switch("timer", argument, &mut runner.timer)
-}
-
-/// Turns something on or off; without a word, the other way.
-pub(super) fn switch(what: &str, argument: &str, is_on: &mut bool) -> Status {
-    *is_on = match argument {
-        "" => !*is_on,
-        "on" => true,
-        "off" => false,
-        _ => return complain(&format!("the {what} can be on or off, not {argument}")),
-    };
-    println!("The {what} is {}.", if *is_on { "on" } else { "off" });
-    Status::Good
 }
 
 /// Sends answers to a file, or back to standard output.

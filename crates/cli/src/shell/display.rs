@@ -2,8 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::commands::switch;
-use super::words::complain;
+use super::words::{complain, switch};
 use crate::{
     output::Format,
     run::{Runner, Status},

@@ -53,6 +53,18 @@ pub(super) fn complain(problem: &str) -> Status {
     Status::Failed
 }
 
+/// Turns something on or off; without a word, the other way.
+pub(super) fn switch(what: &str, argument: &str, is_on: &mut bool) -> Status {
+    *is_on = match argument {
+        "" => !*is_on,
+        "on" => true,
+        "off" => false,
+        _ => return complain(&format!("the {what} can be on or off, not {argument}")),
+    };
+    println!("The {what} is {}.", if *is_on { "on" } else { "off" });
+    Status::Good
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

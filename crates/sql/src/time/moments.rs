@@ -149,8 +149,8 @@ pub fn casts_moments(from: &DataType, to: &DataType) -> bool {
     )
 }
 
-/// Dates as timestamps, timestamps as dates, with and without a zone, and as times of day, which what is infinite has not:
-/// it is NULL. `None` for other casts. Zones are UTC.
+/// Dates as timestamps, timestamps as dates, with and without a zone, and as times of day, which
+/// what is infinite has not: it is NULL. `None` for other casts. Zones are UTC.
 pub fn cast_moments(column: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef, ArrowError>> {
     if !casts_moments(column.data_type(), to) {
         return None;
