@@ -87,7 +87,7 @@ impl Planner<'_> {
     /// # Errors
     /// As for a query.
     pub fn plan_delete_joined(&self, delete: &Delete) -> Result<Planned> {
-        let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+        let named = NamedTable { table: &delete.table, alias: delete.alias.as_deref() };
         let mut query = all_where(named, delete.using.clone(), &delete.selection, vec![])?;
         query.with = delete.with.clone();
         self.changed_rows(&delete.table, "DELETE from", query, vec![], delete.returned())
@@ -128,7 +128,7 @@ impl Planner<'_> {
         proposed: impl Fn(&Target) -> Result<String>,
     ) -> Result<(Vec<String>, Box<ast::Query>)> {
         let table = &insert.table;
-        let named = Named { table, alias: insert.alias.as_deref() };
+        let named = NamedTable { table, alias: insert.alias.as_deref() };
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, table, "INSERT into")?;
             let key: Vec<String> =
@@ -314,7 +314,7 @@ pub(crate) struct ChangePart {
 
 /// A table as a statement names it.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<'a> {
+pub(crate) struct NamedTable<'a> {
     pub(crate) table: &'a str,
     pub(crate) alias: Option<&'a str>,
 }
@@ -719,7 +719,7 @@ fn quoted(name: &str) -> String {
 
 /// The query of the rows that a DELETE removes: the table's columns.
 fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
-    let named = Named { table: &delete.table, alias: delete.alias.as_deref() };
+    let named = NamedTable { table: &delete.table, alias: delete.alias.as_deref() };
     let selection = match delete.using.is_empty() {
         true => delete.selection.clone(),
         false => Some(exists(delete.using.clone(), delete.selection.clone())?),
@@ -733,7 +733,7 @@ fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
 /// values.
 fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
     let (names, assigned) = update.assignments.iter().cloned().unzip();
-    let named = Named { table: &update.table, alias: update.alias.as_deref() };
+    let named = NamedTable { table: &update.table, alias: update.alias.as_deref() };
     let mut query = all_where(named, update.from.clone(), &update.selection, assigned)?;
     query.with = update.with.clone();
     Ok((names, query))
@@ -745,7 +745,7 @@ fn returned_part(returned: Option<Returning<'_>>) -> Result<Option<ChangePart>> 
 
 /// `SELECT table.*, values FROM table, from WHERE selection`.
 pub(crate) fn all_where(
-    named: Named,
+    named: NamedTable,
     from: Vec<ast::TableWithJoins>,
     selection: &Option<ast::Expr>,
     values: Vec<ast::Expr>,

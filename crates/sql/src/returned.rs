@@ -12,7 +12,7 @@ use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast;
 
-use crate::change::{Named, all_where};
+use crate::change::{NamedTable, all_where};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::planned::Planned;
 use crate::planner::Planner;
@@ -68,7 +68,7 @@ impl Returning<'_> {
     }
 
     fn query_over(&self, from: &[ast::TableWithJoins], items: &[ast::SelectItem]) -> Result<Box<ast::Query>> {
-        let named = Named { table: self.table, alias: self.alias };
+        let named = NamedTable { table: self.table, alias: self.alias };
         let mut query = all_where(named, from.to_vec(), &None, vec![])?;
         if let ast::SetExpr::Select(select) = query.body.as_mut() {
             select.projection = items.to_vec();

@@ -16,7 +16,7 @@ use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::intervals::IntervalLength;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
-use crate::functions::series::Series;
+use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
@@ -62,7 +62,7 @@ impl Functions {
         for function in scalars {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
             let function =
-                OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(Series::around(function)))));
+                OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(TypedSeries::around(function)))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         // These replace functions of the same names.
