@@ -24,12 +24,12 @@ const PLAIN_SCALE: i8 = 16;
 
 /// The function around DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Series {
+pub(crate) struct TypedSeries {
     inner: Arc<ScalarUDF>,
     signature: Signature,
 }
 
-impl Series {
+impl TypedSeries {
     /// The function as PostgreSQL has it, or another function as it is.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         match function.name() {
@@ -42,7 +42,7 @@ impl Series {
     }
 }
 
-impl ScalarUDFImpl for Series {
+impl ScalarUDFImpl for TypedSeries {
     fn name(&self) -> &str {
         self.inner.name()
     }

@@ -18,7 +18,7 @@ use crate::functions::finite::IsFinite;
 use crate::functions::intervals::IntervalLength;
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
-use crate::functions::series::Series;
+use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
@@ -65,7 +65,7 @@ impl Functions {
             let function = function.inner().with_updated_config(&config).map_or(function, Arc::new);
             let function = MomentSeries::around(function);
             let function =
-                OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(Series::around(function)))));
+                OfNumbers::around(Choosing::around(Coalesce::around(Bounded::around(TypedSeries::around(function)))));
             insert(&mut scalar, function.name(), function.aliases(), &function);
         }
         // These replace functions of the same names.
