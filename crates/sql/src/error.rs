@@ -292,7 +292,9 @@ fn from_message(message: &str) -> SqlError {
         return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
             .with_hint(match call.contains('(') {
                 true => "An explicit cast, such as x::bigint, may help.",
-                false => "Look at how many arguments it takes.",
+                false => {
+                    "Look at how many arguments it takes, and of which types: a cast, such as x::bigint, may help."
+                }
             });
     }
     if let Some(rest) = line.strip_prefix("Cannot create filter with non-boolean predicate ") {
