@@ -42,10 +42,13 @@ pub(crate) struct CounterPlace {
     pub is_called: bool,
 }
 
+/// Counters, and where they were before they moved.
+type Moves = Vec<(Arc<Counter>, CounterPlace)>;
+
 thread_local! {
     /// Counters that calls on this thread have moved, and where they were, while a statement runs
     /// that may have to be attempted again.
-    static MOVED: RefCell<Option<Vec<(Arc<Counter>, CounterPlace)>>> = const { RefCell::new(None) };
+    static MOVED: RefCell<Option<Moves>> = const { RefCell::new(None) };
 }
 
 impl Counter {

@@ -69,7 +69,7 @@ impl Session {
         let inside: Vec<String> =
             self.catalog.objects().map(|object| object.name.clone()).filter(|name| within(name)).collect();
         let sequences: Vec<String> = self.catalog.sequences().keys().filter(|name| within(name)).cloned().collect();
-        if !(inside.is_empty() && sequences.is_empty()) && !cascade {
+        if !(cascade || inside.is_empty() && sequences.is_empty()) {
             let list: Vec<String> = inside.iter().chain(&sequences).map(|name| format!("\"{name}\"")).collect();
             return Err(Error::invalid(format!(
                 "schema \"{}\" cannot be dropped because others depend on it",

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::rows::RowCall::{Bytes, Int, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way, by_datafusion};
-use crate::functions::sha256::{sha224, sha256};
-use crate::functions::sha512::{sha384, sha512};
 use crate::functions::text::md5;
 
 /// All functions of this module.
@@ -78,25 +77,25 @@ const SHA256: &[Way] = &[Way {
     takes: &[Bytes],
     required: 1,
     answer: RowAnswer::Bytes,
-    compute: |args, _| Ok(Out::Bytes(sha256(args[0].bytes()).to_vec())),
+    compute: |args, _| Ok(Out::Bytes(Sha256::digest(args[0].bytes()).to_vec())),
 }];
 const SHA224: &[Way] = &[Way {
     takes: &[Bytes],
     required: 1,
     answer: RowAnswer::Bytes,
-    compute: |args, _| Ok(Out::Bytes(sha224(args[0].bytes()).to_vec())),
+    compute: |args, _| Ok(Out::Bytes(Sha224::digest(args[0].bytes()).to_vec())),
 }];
 const SHA384: &[Way] = &[Way {
     takes: &[Bytes],
     required: 1,
     answer: RowAnswer::Bytes,
-    compute: |args, _| Ok(Out::Bytes(sha384(args[0].bytes()).to_vec())),
+    compute: |args, _| Ok(Out::Bytes(Sha384::digest(args[0].bytes()).to_vec())),
 }];
 const SHA512: &[Way] = &[Way {
     takes: &[Bytes],
     required: 1,
     answer: RowAnswer::Bytes,
-    compute: |args, _| Ok(Out::Bytes(sha512(args[0].bytes()).to_vec())),
+    compute: |args, _| Ok(Out::Bytes(Sha512::digest(args[0].bytes()).to_vec())),
 }];
 const TRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },

@@ -36,8 +36,6 @@ pub(crate) mod planner;
 pub(crate) mod regex;
 pub(crate) mod rows;
 mod series;
-mod sha256;
-mod sha512;
 pub(crate) mod similar;
 pub(crate) mod table;
 pub(crate) mod text;

@@ -62,7 +62,7 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
 fn within(set: Vec<Expr>) -> Result<Sets> {
     let [expr] = set.as_slice() else { return Ok(vec![set]) };
     let Some((name, parts)) = called(expr) else { return Ok(vec![set]) };
-    let parts: Sets = parts.into_iter().map(|part| parts_of(part)).collect();
+    let parts: Sets = parts.into_iter().map(parts_of).collect();
     match name.to_ascii_lowercase().as_str() {
         "rollup" => Ok(rolled(&parts)),
         "cube" => cubed(&parts),

@@ -32,7 +32,8 @@ impl Changing for Shadows {
         let names: Vec<String> =
             query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| fold(&cte.alias.name)).collect();
         for (at, name) in names.iter().enumerate() {
-            if !self.open.iter().flatten().any(|open| open == name) {
+            // (Names of our own mark forms of WITH, such as that of mutual recursion.)
+            if name.starts_with("__") || !self.open.iter().flatten().any(|open| open == name) {
                 continue;
             }
             self.n_renamed += 1;

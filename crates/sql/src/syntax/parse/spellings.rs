@@ -132,11 +132,7 @@ fn whole_row(tokens: &mut Vec<TokenWithSpan>, open: usize) {
 
 /// `ALL` is what is meant without it; `DISTINCT` becomes the first of the groups.
 fn group_by(tokens: &mut Vec<TokenWithSpan>, at: usize) {
-    let ends = |token: &Token| match token {
-        Token::Word(_) => false,
-        Token::LParen | Token::Number(..) => false,
-        _ => true,
-    };
+    let ends = |token: &Token| !matches!(token, Token::Word(_) | Token::LParen | Token::Number(..));
     let follows = tokens.get(at + 1).is_some_and(|token| !ends(&token.token));
     let next_is = |word: &str| words_at(tokens, at + 1, &[word]);
     if !follows || ["HAVING", "ORDER", "LIMIT", "WINDOW", "UNION"].iter().any(|word| next_is(word)) {
