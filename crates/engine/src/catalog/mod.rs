@@ -36,7 +36,7 @@ pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
 pub(crate) use schemas::{Schema, is_temporary, schema_of};
 pub(crate) use sequence::{
-    Counter, CounterPlace, Given, Sequence, begin_moves, end_moves, sequence_of_column, undoing_moves,
+    Counter, CounterPlace, Given, Sequence, begin_moves, end_moves, name_in, sequence_of_column, undoing_moves,
 };
 pub(crate) use watermark::{Arrival, CLOCK, Watermark, clock_schema};
 

@@ -137,7 +137,10 @@ impl Counter {
     fn note_moved(self: &Arc<Self>, before: CounterPlace) {
         self.is_moved.store(true, Ordering::Release);
         MOVED.with_borrow_mut(|moved| {
-            if let Some(moved) = moved {
+            // (Where it was first is where it goes back to.)
+            if let Some(moved) = moved
+                && !moved.iter().any(|(known, _)| Arc::ptr_eq(known, self))
+            {
                 moved.push((Arc::clone(self), before));
             }
         });
@@ -200,7 +203,7 @@ pub(crate) fn undoing_moves<T>(compute: impl FnOnce() -> T) -> T {
 pub(crate) fn end_moves(is_attempted_again: bool) {
     let moved = MOVED.with_borrow_mut(Option::take).unwrap_or_default();
     if is_attempted_again {
-        moved.into_iter().rev().for_each(|(counter, before)| counter.put(before));
+        moved.into_iter().for_each(|(counter, before)| counter.put(before));
     }
 }
 
@@ -214,13 +217,18 @@ pub(crate) struct Given {
 impl Given {
     /// Of `nextval`, and of a column that numbers rows.
     pub fn note(&mut self, sequence: &str, number: i64) {
-        self.by_sequence.insert(sequence.to_owned(), number);
-        self.last = Some(sequence.to_owned());
+        self.set(sequence, number);
+        if self.last.as_deref() != Some(sequence) {
+            self.last = Some(sequence.to_owned());
+        }
     }
 
     /// Of `setval`, which `lastval` does not tell.
     pub fn set(&mut self, sequence: &str, number: i64) {
-        self.by_sequence.insert(sequence.to_owned(), number);
+        match self.by_sequence.get_mut(sequence) {
+            Some(known) => *known = number,
+            None => drop(self.by_sequence.insert(sequence.to_owned(), number)),
+        }
     }
 
     /// `currval`.
@@ -232,6 +240,19 @@ impl Given {
     pub fn last(&self) -> Option<i64> {
         self.of(self.last.as_ref()?)
     }
+}
+
+/// A name in a text, as the catalog has it: parts in quotes stay as they are.
+pub(crate) fn name_in(text: &str) -> String {
+    let (mut name, mut in_quotes) = (String::new(), false);
+    for letter in text.chars() {
+        match letter {
+            '"' => in_quotes = !in_quotes,
+            letter if in_quotes => name.push(letter),
+            letter => name.extend(letter.to_lowercase()),
+        }
+    }
+    name.strip_prefix("public.").map(str::to_owned).unwrap_or(name)
 }
 
 /// The name of the counter of a column that numbers rows, as PostgreSQL calls it.

@@ -18,7 +18,7 @@ use datafusion_expr::{
 };
 
 use super::Catalog;
-use super::sequence::{Counter, Given};
+use super::sequence::{Counter, Given, name_in};
 
 /// What is asked of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl SequenceFunction {
     fn meant(&self, argument: &ScalarValue) -> Result<(&str, &Arc<Counter>), String> {
         let name = match argument {
             ScalarValue::UInt32(Some(oid)) => self.names.get(oid).cloned().unwrap_or_else(|| oid.to_string()),
-            other => plain_name(other.try_as_str().flatten().unwrap_or_default()),
+            other => name_in(other.try_as_str().flatten().unwrap_or_default()),
         };
         match self.counters.get_key_value(&name) {
             Some((name, counter)) => Ok((name, counter)),
@@ -112,19 +112,6 @@ impl SequenceFunction {
             }
         }
     }
-}
-
-/// A name as the catalog has it: parts in quotes stay as they are.
-fn plain_name(text: &str) -> String {
-    let (mut name, mut in_quotes) = (String::new(), false);
-    for letter in text.chars() {
-        match letter {
-            '"' => in_quotes = !in_quotes,
-            letter if in_quotes => name.push(letter),
-            letter => name.extend(letter.to_lowercase()),
-        }
-    }
-    name.strip_prefix("public.").map(str::to_owned).unwrap_or(name)
 }
 
 fn whole(value: &ScalarValue) -> Option<i64> {

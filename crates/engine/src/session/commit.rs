@@ -305,6 +305,7 @@ impl Session {
             facts.extend(stands.into_iter().map(|(object, value)| SealedFact { object, name: WATERMARK, value }));
         }
         facts.extend(counter_facts(&self.catalog, &rows));
+        facts.extend(self.moved_facts());
         let created = self.timeline.staged_created.take().into_iter().collect();
         let durability = self.client.durability;
         Some(Sealed { first: least, time: greatest, created, removed: vec![], rows, marks, facts, durability })

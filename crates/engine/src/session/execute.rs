@@ -51,7 +51,7 @@ impl Session {
         let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
         begin_moves();
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
-        end_moves(self.is_handed_over());
+        end_moves(result.is_err() && self.is_handed_over());
         let recorded = self.record_moves();
         let result = result.and_then(|outcome| recorded.map(|()| outcome));
         let result = result.and_then(|outcome| self.count_held().map(|()| outcome));

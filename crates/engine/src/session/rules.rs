@@ -117,12 +117,17 @@ impl Session {
             let given = cast(&columns[counted.column], &DataType::Int64)?;
             let given = given.as_primitive::<Int64Type>();
             let mut numbers = Vec::with_capacity(rows.len());
+            let mut last = None;
             for row in 0..rows.len() {
                 numbers.push(match wants.value(row) {
-                    true => Some(next_number(object, field.name(), field.data_type(), counted, &self.client.given)?),
+                    true => {
+                        last = Some(next_number(object, field.name(), field.data_type(), counted)?);
+                        last
+                    }
                     false => given.is_valid(row).then(|| given.value(row)),
                 });
             }
+            note_given(&self.client.given, object, field.name(), last);
             let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
             columns[counted.column] = cast(&numbers, columns[counted.column].data_type())?;
         }
@@ -140,8 +145,9 @@ impl Session {
             return Ok(None);
         };
         let field = object.schema.field(idx);
-        let next = || next_number(object, field.name(), field.data_type(), counted, &self.client.given);
+        let next = || next_number(object, field.name(), field.data_type(), counted);
         let numbers = (0..n_rows).map(|_| next()).collect::<Result<Vec<i64>, Error>>()?;
+        note_given(&self.client.given, object, field.name(), numbers.last().copied());
         let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
         Ok(Some(cast(&numbers, field.data_type())?))
     }
@@ -187,16 +193,21 @@ impl Session {
     }
 }
 
+/// Notes the last number that a column gave to rows of the client.
+fn note_given(given: &Mutex<Given>, object: &Object, column: &str, number: Option<i64>) {
+    if let Some(number) = number {
+        let sequence = sequence_of_column(&object.name, column);
+        given.lock().unwrap_or_else(PoisonError::into_inner).note(&sequence, number);
+    }
+}
+
 fn next_number(
     object: &Object,
     column: &str,
     data_type: &DataType,
     counted: &crate::catalog::Counted,
-    given: &Mutex<Given>,
 ) -> Result<i64, Error> {
     let number = counted.counter.take();
-    let sequence = sequence_of_column(&object.name, column);
-    given.lock().unwrap_or_else(PoisonError::into_inner).note(&sequence, number);
     let max = number_max(data_type);
     if number > max {
         return Err(Error::data(format!(

@@ -3,6 +3,7 @@
 //! Law: a number that a client has seen is never given again, not by a database that was opened
 //! anew either: where a counter stands is recorded before the statement that moved it is answered.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_sql::ast;
@@ -13,7 +14,7 @@ use super::durable::{COUNTERS, DEFINITION};
 use super::outcome::Outcome;
 use super::sealed::SealedFact;
 use super::state::Session;
-use crate::catalog::{Counter, CounterPlace, ObjectId};
+use crate::catalog::{Counter, CounterPlace, ObjectId, name_in};
 use crate::error::Error;
 
 impl Session {
@@ -86,8 +87,14 @@ impl Session {
     /// Columns whose defaults name these sequences: tables and columns.
     fn defaults_of(&self, names: &[String]) -> Vec<(String, String)> {
         let names_one = |default: &ast::Expr| {
-            let text = default.to_string();
-            text.contains("nextval") && names.iter().any(|name| text.contains(name.as_str()))
+            let is_name = |text: &str| names.contains(&name_in(text));
+            let found = ast::visit_expressions(default, |expr| match expr {
+                ast::Expr::Value(value) if matches!(&value.value, ast::Value::SingleQuotedString(text) if is_name(text)) => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            });
+            found.is_break() && default.to_string().to_lowercase().contains("nextval")
         };
         let mut used = Vec::new();
         for object in self.catalog.objects() {
@@ -102,10 +109,21 @@ impl Session {
 
     /// Records where counters stand that calls have moved.
     pub(super) fn record_moves(&mut self) -> Result<(), Error> {
-        if !self.catalog.has_moved_counters() {
+        // (What only waits has moved nothing, and is attempted again.)
+        if self.is_handed_over() {
             return Ok(());
         }
+        let facts = self.moved_facts();
+        if facts.is_empty() { Ok(()) } else { self.record_definition(vec![], vec![], facts) }
+    }
+
+    /// Where counters stand that calls have moved since this was last asked: what a commit records
+    /// with the rows that have their numbers.
+    pub(super) fn moved_facts(&self) -> Vec<SealedFact> {
         let mut facts = Vec::new();
+        if !self.catalog.has_moved_counters() {
+            return facts;
+        }
         for sequence in self.catalog.sequences().values().filter(|sequence| sequence.counter.was_moved()) {
             facts.push(SealedFact { object: sequence.id, name: COUNTERS, value: sequence.counter.value() });
         }
@@ -115,6 +133,6 @@ impl Session {
                 facts.push(SealedFact { object: object.id, name: COUNTERS, value: object.rules.counters_value() });
             }
         }
-        if facts.is_empty() { Ok(()) } else { self.record_definition(vec![], vec![], facts) }
+        facts
     }
 }

@@ -45,6 +45,21 @@ fn an_opened_database_gives_no_number_again() {
 }
 
 #[test]
+fn a_sequence_is_told_from_those_whose_names_hold_its_own() {
+    let mut session = Session::new(Options::default()).unwrap();
+    run(
+        &mut session,
+        "CREATE SEQUENCE s; CREATE SEQUENCE s_of_things;
+         CREATE TABLE t (id bigint DEFAULT nextval('s_of_things'), v int); DROP SEQUENCE s;
+         INSERT INTO t (v) SELECT n FROM generate_series(1, 5000) n",
+    );
+    assert_eq!(ask(&mut session, "SELECT count(DISTINCT id), min(id), max(id) FROM t"), ["5000 1 5000"]);
+    assert_eq!(fail(&mut session, "DROP SEQUENCE s_of_things").sqlstate(), "2BP01");
+    run(&mut session, "DROP SEQUENCE s_of_things CASCADE; INSERT INTO t (v) VALUES (0)");
+    assert_eq!(ask(&mut session, "SELECT id FROM t WHERE v = 0"), ["null"]);
+}
+
+#[test]
 fn clients_get_different_numbers_and_know_their_own() {
     let database = Database::open(DatabaseOptions::default()).unwrap();
     let mut first = database.connect().unwrap();
