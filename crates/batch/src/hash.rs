@@ -154,12 +154,6 @@ pub fn spread(hash: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The shard, of `shards`, that a hash belongs to.
-#[inline]
-pub fn route(hash: u64, shards: usize) -> usize {
-    ((u64::from(spread(hash) as u32) * shards as u64) >> 32) as usize
-}
-
 /// For tests: from now on, in the whole process, keep only the bits of `mask` in every hash, to
 /// provoke collisions.
 pub fn set_mask_for_tests(mask: u64) {

@@ -233,7 +233,7 @@ fn spread_hashes_fill_high_and_low_bits_whatever_the_integers() {
             for hash in hash::hash_columns(&columns, 80_000) {
                 high[(hash::spread(hash) >> 61) as usize] += 1;
                 low[(hash::spread(hash) & 7) as usize] += 1;
-                shards[hash::route(hash, 7)] += 1;
+                shards[crate::route(hash, 7)] += 1;
             }
             assert!(high.iter().chain(&low).all(|&n| (9_000..11_000).contains(&n)), "{step}: {high:?} {low:?}");
             assert!(shards.iter().all(|&n| (10_500..12_400).contains(&n)), "{step}: {shards:?}");

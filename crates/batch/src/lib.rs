@@ -31,6 +31,7 @@ mod laws;
 pub mod numeric;
 pub mod order;
 mod partition;
+mod route;
 #[cfg(test)]
 mod testing;
 mod text_limit;
@@ -42,5 +43,6 @@ pub use batch::{Batch, Columns};
 pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
 pub use flat::FlatBatch;
 pub use partition::{partition, partition_by};
+pub use route::{ShardNumber, route};
 pub use text_limit::{TextLimit, without_limits};
 pub use time_precision::TimePrecision;

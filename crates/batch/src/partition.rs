@@ -6,7 +6,7 @@
 //! with absent rows, it is a counting sort, and shards are slices of one gather.
 
 use crate::batch::Batch;
-use crate::hash;
+use crate::route::route;
 
 /// So many parts, at most, have a list of their rows each, as long as the batch.
 const LISTED_PARTS_MAX: usize = 8;
@@ -16,7 +16,7 @@ const LISTED_PARTS_MAX: usize = 8;
 /// # Panics
 /// If `batch` is not keyed or `shards` is 0.
 pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
-    partition_by(batch, shards, |hash| hash::route(hash, shards))
+    partition_by(batch, shards, |hash| route(hash, shards))
 }
 
 /// As [`partition`], where `part_of` says which of `parts` parts a hash belongs to.
@@ -98,7 +98,7 @@ mod tests {
                 for (shard, part) in parts.iter().enumerate() {
                     let key = part.key().expect("parts are keyed");
                     assert!(part.present().is_none());
-                    assert!(key.hashes.iter().all(|&hash| hash::route(hash, shards) == shard));
+                    assert!(key.hashes.iter().all(|&hash| route(hash, shards) == shard));
                 }
                 assert_eq!(meaning(&Batch::concat(&parts).unwrap()), meaning(&batch));
             }

@@ -4,7 +4,7 @@
 //! process is the ordinary case. A layout of several runs in as many processes
 //! ([`Shards::run_in`](crate::Shards::run_in)), or in one, whose threads exchange batches only.
 
-use anabranch_batch::hash;
+use anabranch_batch::{hash, route};
 
 /// The shards of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +100,9 @@ impl Layout {
     /// local one uses all shards, and is the flat one.
     pub fn route(self, shard: usize, hash: u64, to: Move) -> usize {
         if let To::Shards(shards) = to.to {
-            return hash::route(hash, shards.clamp(1, self.shards()));
+            return route(hash, shards.clamp(1, self.shards()));
         }
-        let process = hash::route(hash, self.processes);
+        let process = route(hash, self.processes);
         let local = (((hash::spread(hash) >> 32) * self.threads as u64) >> 32) as usize;
         match to.scope {
             ShardScope::Flat => process * self.threads + local,

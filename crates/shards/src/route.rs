@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, hash, partition_by};
+use anabranch_batch::{Batch, hash, partition_by, route};
 use anabranch_engine::Error;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
@@ -87,7 +87,7 @@ pub fn routed(
         // columns.)
         ActionKind::Spray => {
             let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
-            return Ok(vec![(hash::route(random, layout.shards()), batch.clone())]);
+            return Ok(vec![(route(random, layout.shards()), batch.clone())]);
         }
     };
     Ok(parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect())

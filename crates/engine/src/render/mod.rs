@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader};
-use anabranch_batch::{Batch, Time, hash};
+use anabranch_batch::{Batch, ShardNumber, Time, hash, route};
 use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
@@ -257,15 +257,17 @@ impl<'s> Renderer<'s, '_, '_> {
                 let mut spec = aggregate.clone();
                 spec.effort = self.options.effort;
                 let keys = spec.keys.clone();
+                let shard = self.shard();
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
-                let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing)), limits);
+                let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing).on_shard(shard)), limits);
                 let key_out = (0..keys.len()).collect();
                 let combine = || combined(Combiner::of_aggregate(aggregate)?);
                 let chain = self.chain(*input).then_unless_placed(&keys, "Combine", combine);
                 chain.then_timed("Aggregate", keys, tactic, Some(key_out))
             }
             Step::SetOperation { inputs, operation, types, limits } => {
-                let tactic = self.limited(Box::new(SetOperation::new(*operation, types.clone())), limits);
+                let set_operation = SetOperation::new(*operation, types.clone()).on_shard(self.shard());
+                let tactic = self.limited(Box::new(set_operation), limits);
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
                     let combine = || combined(Combiner::of_rows(types));
@@ -371,12 +373,17 @@ impl<'s> Renderer<'s, '_, '_> {
         let name: ArrayRef = Arc::new(StringViewArray::from(vec![self.name]));
         let name = hash::hash_columns(&[name], 1)[0];
         self.n_loops += 1;
-        (hash::route(name, self.scope.peers()) + self.n_loops - 1) % self.scope.peers()
+        (route(name, self.scope.peers()) + self.n_loops - 1) % self.scope.peers()
+    }
+
+    /// Which of the workers this is.
+    fn shard(&self) -> ShardNumber {
+        ShardNumber::new(self.scope.index(), self.scope.peers())
     }
 
     fn owns_single_group(&self) -> bool {
         let hash = hash::hash_columns(&[], 1)[0];
-        hash::route(hash, self.scope.peers()) == self.scope.index()
+        route(hash, self.scope.peers()) == self.scope.index()
     }
 
     fn exported(&self, arrangement: ArrangementId) -> &Exported {

@@ -11,7 +11,7 @@
 //!
 //! Cost: what an aggregate's own pass over the batch costs; nothing is kept between batches but
 //! where groups are found. It is given up, for more and more batches, where it saves less than half
-//! of the rows. Source: Quill 3.5, plan (b); what map-reduce calls a combiner.
+//! of the rows; of a large batch the first rows tell that. Source: Quill 3.5, plan (b); what map-reduce calls a combiner.
 
 use std::sync::Arc;
 
@@ -35,6 +35,12 @@ const ROWS_MIN: usize = 64;
 
 /// Groups whose places are remembered from batch to batch.
 const GROUPS_MAX: usize = 1 << 16;
+
+/// Of a larger batch the first rows, one in [`SAMPLED_PART`], are looked at before all are.
+const SAMPLED_MIN: usize = 1 << 13;
+
+/// See [`SAMPLED_MIN`].
+const SAMPLED_PART: usize = 8;
 
 /// So many batches, at most, pass untried after one of which too little was saved.
 const PASSED_MAX: usize = 64;
@@ -101,7 +107,8 @@ impl Combiner {
             self.to_pass -= 1;
             return out.give_rows(batch);
         }
-        match self.combined(&batch) {
+        let combined = if self.seems_worth_it(&batch) { self.combined(&batch) } else { None };
+        match combined {
             Some(combined) if 2 * combined.len() <= batch.len() => {
                 self.passed = 0;
                 out.give_rows(combined);
@@ -112,6 +119,17 @@ impl Combiner {
                 out.give_rows(batch);
             }
         }
+    }
+
+    /// Whether the first rows of a large batch have groups in common. (Of all rows more have: they
+    /// are to save less here.)
+    fn seems_worth_it(&mut self, batch: &Batch) -> bool {
+        if batch.len() < SAMPLED_MIN {
+            return true;
+        }
+        let sample = batch.slice(0, batch.len() / SAMPLED_PART);
+        let touched = self.touched(&sample);
+        4 * touched.slot.len() <= 3 * sample.len()
     }
 
     /// The rows of a batch by group and time; `None` if a sum does not fit its column's type.
@@ -232,10 +250,15 @@ where
 {
     let (values, n) = (column.as_primitive::<T>().values(), segments.len());
     // (A NULL's place in the buffer may hold anything: all rows of its segment are NULL.)
-    let magnitudes = values.iter().fold(0u128, |magnitudes, &value| {
-        let value: i128 = value.into();
-        magnitudes | (value ^ (value >> 127)) as u128
-    });
+    let is_narrow = size_of::<T::Native>() <= size_of::<i64>();
+    let narrow = |value: T::Native| -> i64 { Into::<i128>::into(value) as i64 };
+    let magnitudes = match is_narrow {
+        true => values.iter().fold(0u64, |bits, &value| bits | (narrow(value) ^ (narrow(value) >> 63)) as u64).into(),
+        false => values.iter().fold(0u128, |bits, &value| {
+            let value: i128 = value.into();
+            bits | (value ^ (value >> 127)) as u128
+        }),
+    };
     let most_diff = match diffs {
         Diffs::Constant(diff) => diff.unsigned_abs(),
         Diffs::Column(diffs) => diffs.iter().map(|diff| diff.unsigned_abs()).max().unwrap_or(0),
@@ -243,16 +266,17 @@ where
     let terms = u128::from(most_diff).saturating_mul(values.len() as u128);
     let bits = (u128::BITS - magnitudes.leading_zeros()) + (u128::BITS - terms.leading_zeros());
     let of_row = &segments.of_row;
-    let wide = |row: usize| -> i128 { values[row].into() };
-    let sums: Vec<i128> = match (bits, diffs) {
-        (..=62, Diffs::Constant(1)) => {
-            lanes::sums(of_row, n, |row| wide(row) as i64).into_iter().map(i128::from).collect()
+    let sums: Vec<i128> = match bits {
+        ..=62 => {
+            let mut sums = lanes::Sums::new(n, of_row.len());
+            let terms: Vec<i64> = match diffs {
+                Diffs::Constant(diff) => values.iter().map(|&value| narrow(value) * diff).collect(),
+                Diffs::Column(diffs) => values.iter().zip(diffs).map(|(&value, diff)| narrow(value) * diff).collect(),
+            };
+            sums.add(of_row, &terms);
+            sums.finish().into_iter().map(i128::from).collect()
         }
-        (..=62, _) => {
-            let sums = lanes::sums(of_row, n, |row| wide(row) as i64 * diffs.get(row));
-            sums.into_iter().map(i128::from).collect()
-        }
-        (..=126, _) => lanes::sums(of_row, n, |row| wide(row) * i128::from(diffs.get(row))),
+        63..=126 => lanes::sums(of_row, n, |row| values[row].into() * i128::from(diffs.get(row))),
         _ => return None,
     };
     sums.iter().all(|sum| (-most..=most).contains(sum)).then_some(Sums { values: sums })

@@ -71,7 +71,7 @@ use std::collections::VecDeque;
 
 use anabranch_arrangement::{Floor, Keys, MergeEffort};
 use anabranch_batch::order::Nulls;
-use anabranch_batch::{Batch, Diff, Diffs, Time, Times, Until, gather, hash};
+use anabranch_batch::{Batch, Diff, Diffs, ShardNumber, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
@@ -194,6 +194,12 @@ impl Aggregate {
         }
         aggregate.pieces = Some(Vec::new());
         aggregate
+    }
+
+    /// Says that keys are, as a rule, those of this worker.
+    pub fn on_shard(mut self, shard: ShardNumber) -> Aggregate {
+        self.groups = self.groups.on_shard(shard);
+        self
     }
 
     /// Groups in memory.

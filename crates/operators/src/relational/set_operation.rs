@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
+use anabranch_batch::{Batch, Diff, Diffs, ShardNumber, Time, Times};
 use arrow::array::BooleanArray;
 use arrow::datatypes::DataType;
 
@@ -86,6 +86,12 @@ impl SetOperation {
             counts: Vec::new(),
             leisure: Leisure::default(),
         }
+    }
+
+    /// Says that rows are, as a rule, those of this worker.
+    pub fn on_shard(mut self, shard: ShardNumber) -> SetOperation {
+        self.rows = self.rows.on_shard(shard);
+        self
     }
 
     /// Distinct rows in memory.

@@ -19,7 +19,7 @@
 //! aggregates.
 
 use anabranch_batch::hash::spread;
-use anabranch_batch::{Columns, equal, gather, hash};
+use anabranch_batch::{Columns, ShardNumber, equal, gather, hash};
 use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::datatypes::DataType;
 use hashbrown::HashTable;
@@ -58,6 +58,8 @@ pub struct GroupTable {
     table: HashTable<GroupEntry>,
     /// The same, of exact keys that lie close together.
     directory: Option<Directory>,
+    /// The worker that has the keys, as far as is known.
+    shard: ShardNumber,
     /// With so many groups it is looked at again whether they do.
     directory_at: usize,
     /// The NULL key, when exact.
@@ -100,12 +102,18 @@ impl GroupTable {
             exact: empty.is_empty() || hash::is_exact(&empty),
             table: HashTable::new(),
             directory: None,
+            shard: ShardNumber::SINGLE,
             directory_at: DIRECTORY_GROUPS_MIN,
             null: None,
             free: Vec::new(),
             n_slots: 0,
             keys: KeyStore::default(),
         }
+    }
+
+    /// Says that keys are, as a rule, those of this worker.
+    pub fn on_shard(self, shard: ShardNumber) -> GroupTable {
+        GroupTable { shard, ..self }
     }
 
     /// The slots of all rows; keys seen for the first time get one. `hashes` are those of
@@ -310,7 +318,7 @@ impl GroupTable {
     fn choose_form(&mut self, is_null: impl Fn(usize) -> bool, hashes: &[u64]) {
         if self.directory.is_none() && self.table.len() >= self.directory_at {
             self.directory_at = self.table.len() / 2 * 3;
-            self.directory = Directory::new(&self.hashes_and_slots());
+            self.directory = Directory::new(&self.hashes_and_slots(), self.shard);
             if self.directory.is_some() {
                 self.table = HashTable::new();
             }

@@ -99,10 +99,21 @@ fn shrinking_keeps_the_groups_that_are_left() {
 }
 
 /// Integers come and go, close together and far apart, up and down, with NULL among them: with a
-/// directory and without one slots are those of a dictionary.
+/// directory and without one slots are those of a dictionary; also of one of several workers, to
+/// which some come that are not its own.
 #[test]
 fn integers_share_a_slot_with_a_directory_and_without() {
-    let mut table = GroupTable::new(&[DataType::Int64]);
+    for shard in [ShardNumber::SINGLE, ShardNumber::new(1, 2), ShardNumber::new(2, 3)] {
+        check_integers(shard);
+    }
+}
+
+fn integers(values: &[Option<i64>]) -> Vec<ArrayRef> {
+    vec![Arc::new(Int64Array::from(values.to_vec()))]
+}
+
+fn check_integers(shard: ShardNumber) {
+    let mut table = GroupTable::new(&[DataType::Int64]).on_shard(shard);
     let mut model: HashMap<Option<i64>, u32> = HashMap::new();
     let mut state = 7u64;
     let mut draw = |below: i64| {
@@ -119,9 +130,11 @@ fn integers_share_a_slot_with_a_directory_and_without() {
             4 => i64::MAX - draw(6_000),
             _ => draw(50_000),
         };
-        let keys: Vec<Option<i64>> = (0..1000).map(|row| (row % 333 != 5).then(|| number(row))).collect();
+        let comes = |key: &i64| round / 20 == 3 || shard.has(hash::hash_columns(&integers(&[Some(*key)]), 1)[0]);
+        let keys = (0..3000).map(|row| (row % 333 != 5).then(|| number(row)));
+        let keys: Vec<Option<i64>> = keys.filter(|key| key.as_ref().is_none_or(comes)).take(1000).collect();
         let keys = if round % 3 == 0 { keys.into_iter().filter(Option::is_some).collect() } else { keys };
-        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(keys.clone()))];
+        let columns = integers(&keys);
         let hashes = hash::hash_columns(&columns, keys.len());
         let touched = table.touch(&columns, &hashes);
         for (row, key) in keys.iter().enumerate() {
@@ -144,8 +157,7 @@ fn integers_share_a_slot_with_a_directory_and_without() {
         let goes = |index: usize| index.is_multiple_of(if round % 20 == 19 { 50 } else { 100 }) != (round % 20 == 19);
         let gone: Vec<(Option<i64>, u32)> = model.iter().map(|(key, slot)| (*key, *slot)).collect();
         for (_, (key, slot)) in gone.into_iter().enumerate().filter(|(index, _)| goes(*index)) {
-            let column: ArrayRef = Arc::new(Int64Array::from(vec![key]));
-            table.release(slot, hash::hash_columns(&[column], 1)[0]);
+            table.release(slot, hash::hash_columns(&integers(&[key]), 1)[0]);
             model.remove(&key);
         }
         if let Some(old_of_new) = table.shrink() {
