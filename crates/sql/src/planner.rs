@@ -173,20 +173,12 @@ impl<'a> Planner<'a> {
         self.named_view(query, &[])
     }
 
-    /// Plans a query that is to be kept current, of whose windows only those are shown that are
-    /// over: `EMIT ON WINDOW CLOSE`.
+    /// Plans the query of a `CREATE [MATERIALIZED] VIEW`, with the names it gives to columns; with
+    /// `EMIT ON WINDOW CLOSE` only those windows are shown that are over.
     ///
     /// # Errors
-    /// As [`plan_view`](Self::plan_view); `Invalid` when no window is over a relation with a
-    /// watermark.
-    pub fn plan_closed(&self, query: &ast::Query) -> Result<Planned> {
-        self.named_view(&on_close::rewrite(query, self.catalog)?, &[])
-    }
-
-    /// Plans the query of a `CREATE [MATERIALIZED] VIEW`, with the names it gives to columns.
-    ///
-    /// # Errors
-    /// As [`plan_view`](Self::plan_view); `Invalid` for more names than columns.
+    /// As [`plan_view`](Self::plan_view); `Invalid` for more names than columns, and when no window
+    /// is over a relation with a watermark.
     pub fn plan_create_view(&self, view: &CreateView) -> Result<Planned> {
         match view.emit {
             EmitClause::Changes => self.named_view(&view.query, &view.column_names),

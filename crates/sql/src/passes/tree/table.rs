@@ -6,9 +6,9 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
-    inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records,
-    recursion, refuse, rows, series, session, set_operations, shadowed, similar, subquery, symmetric, system,
-    type_kinds, values_types, vectors, whole_rows, window_table,
+    inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, outer_aggregates,
+    output_names, records, recursion, refuse, rows, series, session, set_operations, shadowed, similar, subquery,
+    symmetric, system, type_kinds, values_types, vectors, whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -174,6 +174,14 @@ const END_OPERANDS: Pass<Hooks> = Pass {
 
 /// Tests of subqueries. They run before the walk that makes scalar subqueries of one row.
 const TESTS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "aggregates of outer columns in subqueries",
+        run: Hooks { expr: Some(|expr, _| outer_aggregates::lift(expr)), ..NONE },
+        gives: "what a subquery without FROM selects, where its aggregates are those of the query around it",
+        reason: "DataFusion takes every aggregate for one of the query in which it stands",
+        example: "SELECT (SELECT sum(t.k)) AS n FROM t",
+        without: Loss::WrongAnswer,
+    },
     Pass {
         name: "compare with the one row of an aggregate",
         run: Hooks { expr: Some(|expr, _| subquery::compare_with_one_row(expr)), ..NONE },

@@ -8,14 +8,19 @@
 //! ```
 //!
 //! Law: a column of that name is meant before the table. Where an outer join makes up NULLs in
-//! place of a table's rows its name stays unknown: such a row is NULL, and one of NULLs is not.
+//! place of a table's rows such a row is NULL, and one of NULLs is not: a column tells them apart
+//! (`made_up_rows`), or the name stays unknown.
 
 use datafusion_expr::sqlparser::ast::{
-    AccessExpr, Expr, Ident, JoinOperator, OrderBy, Select, TableFactor, TableWithJoins, Value,
+    AccessExpr, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderBy, Select, TableFactor,
+    Value,
 };
 
 use super::columns::{Known, factor_columns};
-use crate::error::Result;
+use super::made_up_rows::{MadeUp, made_up};
+use datafusion_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
+
+use crate::error::{Result, SqlError};
 use crate::functions::json::lists_of;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
@@ -28,7 +33,7 @@ const NAMED_ROW: &str = "named_struct";
 /// Writes the rows of a SELECT out.
 ///
 /// # Errors
-/// None.
+/// `Unsupported` for `t.*` as an argument where made up rows are not told from others.
 pub(super) fn write_out(
     select: &mut Select,
     order_by: Option<&mut OrderBy>,
@@ -42,9 +47,8 @@ pub(super) fn write_out(
     let of_values: Vec<String> = factors.clone().filter(|factor| has_values(factor)).filter_map(name_of).collect();
     let tables: Vec<(String, Option<Vec<String>>)> =
         factors.filter_map(|factor| Some((name_of(factor)?, factor_columns(factor, known, catalog)))).collect();
-    // (The value of a function that an outer join has made up is NULL, as its row is.)
-    let is_outer = select.from.iter().any(is_outer);
-    if tables.is_empty() || is_outer && of_values.is_empty() {
+    let made_up: MadeUp = select.from.iter().flat_map(|from| made_up(from, name_of)).collect();
+    if tables.is_empty() {
         return Ok(());
     }
     let is_column = |name: &str| {
@@ -56,10 +60,22 @@ pub(super) fn write_out(
     let row = |ident: &Ident| {
         let name = fold(ident);
         let (_, columns) = tables.iter().find(|(table, _)| *table == name)?;
-        columns.as_ref().filter(|_| !is_column(&name) && (!is_outer || of_values.contains(&name)))
+        // (The value of a function that an outer join has made up is NULL, as its row is.)
+        let is_told = of_values.contains(&name) || !matches!(made_up.get(&name), Some(None));
+        columns.as_ref().filter(|_| is_told && !is_column(&name))
     };
     let of = |table: &Ident, column: &String| {
         Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', column.clone())])
+    };
+    let written = |table: &Ident| {
+        let columns = row(table)?;
+        let text = |name: &String| Expr::value(Value::SingleQuotedString(name.clone()));
+        let values = || columns.iter().flat_map(|column| [text(column), of(table, column)]).collect();
+        Some(match (columns.as_slice(), made_up.get(&fold(table)).and_then(Option::as_ref)) {
+            ([value], _) if of_values.contains(&fold(table)) => of(table, value),
+            (_, None) => call(NAMED_ROW, values()),
+            (_, Some(column)) => unless_null(of(table, column), call(NAMED_ROW, values())),
+        })
     };
     let mut write = |expr: &mut Expr| {
         let written = match expr {
@@ -82,13 +98,19 @@ pub(super) fn write_out(
             },
             Expr::IsNull(value) => values_of(value).map(|values| Expr::IsNull(Box::new(Expr::Tuple(values)))),
             Expr::IsNotNull(value) => values_of(value).map(|values| Expr::IsNotNull(Box::new(Expr::Tuple(values)))),
-            Expr::Identifier(table) => row(table).map(|columns| match columns.as_slice() {
-                [value] if of_values.contains(&fold(table)) => of(table, value),
-                columns => {
-                    let text = |name: &String| Expr::value(Value::SingleQuotedString(name.clone()));
-                    call(NAMED_ROW, columns.iter().flat_map(|column| [text(column), of(table, column)]).collect())
+            Expr::Identifier(table) => written(table),
+            Expr::Function(function) => {
+                if let FunctionArguments::List(list) = &mut function.args {
+                    let is_untold = |table: &Ident| {
+                        let name = fold(table);
+                        matches!(made_up.get(&name), Some(None)) && !of_values.contains(&name)
+                    };
+                    for argument in &mut list.args {
+                        write_argument(argument, &written, &is_untold)?;
+                    }
                 }
-            }),
+                None
+            }
             _ => None,
         };
         if let Some(written) = written {
@@ -133,16 +155,44 @@ fn has_values(factor: &TableFactor) -> bool {
     lists_of(&name.to_string().to_lowercase()).is_some_and(|lists| lists.len() == 1)
 }
 
-fn is_outer(from: &TableWithJoins) -> bool {
-    let is_inner = |join: &JoinOperator| {
-        matches!(join, JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_))
-    };
-    from.joins.iter().any(|join| !is_inner(&join.join_operator))
+/// `t.*` among arguments is the row of the table.
+fn write_argument(
+    argument: &mut FunctionArg,
+    written: &dyn Fn(&Ident) -> Option<Expr>,
+    is_untold: &dyn Fn(&Ident) -> bool,
+) -> Result<()> {
+    let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) = argument else { return Ok(()) };
+    let [table] = name.0.as_slice() else { return Ok(()) };
+    let Some(table) = table.as_ident() else { return Ok(()) };
+    if is_untold(table) {
+        let message = format!("{name}.* as an argument, where an outer join makes up rows of {name}");
+        return Err(SqlError::unsupported(message, "Name a column of it that is never NULL."));
+    }
+    if let Some(row) = written(table) {
+        *argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
+    }
+    Ok(())
+}
+
+/// A value, or NULL where another is NULL.
+fn unless_null(tells: Expr, value: Expr) -> Expr {
+    let condition = Expr::IsNotNull(Box::new(tells));
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: value }],
+        else_result: None,
+    }
 }
 
 /// The values of a row that was written out.
 fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
-    let (name, args) = crate::syntax::relation_calls::called(expr)?;
+    let row = match expr {
+        Expr::Case { operand: None, conditions, else_result: None, .. } => &conditions.first()?.result,
+        row => row,
+    };
+    let (name, args) = crate::syntax::relation_calls::called(row)?;
     (name == NAMED_ROW).then(|| args.into_iter().skip(1).step_by(2).cloned().collect())
 }
 

@@ -105,6 +105,7 @@ files!(
     everyday,
     everyday_more,
     first_hour,
+    found_by_battery,
     forms,
     frames,
     infinite_times,
