@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anabranch_batch::{TextLimit, TimePrecision, numeric, types};
+use anabranch_sql::output::printer;
 use anabranch_sql::{column_type_name, input, sql_name};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::util::display::array_value_to_string;
 
 use crate::error::Error;
 
@@ -245,10 +245,9 @@ fn value_text(column: &ArrayRef, row: usize) -> String {
     if column.is_null(row) {
         return "null".to_string();
     }
-    match anabranch_sql::moments::end_at(column, row) {
-        Some(end) => end.to_owned(),
-        None => array_value_to_string(column, row).unwrap_or_else(|_| "?".to_string()),
-    }
+    let mut text = String::new();
+    printer(column)(row, &mut text);
+    text
 }
 
 #[cfg(test)]

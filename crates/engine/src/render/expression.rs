@@ -8,17 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_batch::{Columns, numeric, types};
+use anabranch_batch::{Columns, types};
 use anabranch_operators::expression::arithmetic::Arithmetic;
 use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_sql::input::in_words;
-use anabranch_sql::moments::end_at;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
+use anabranch_sql::output::printer;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::util::display::array_value_to_string;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion_common::{DFSchema, DataFusionError};
 use datafusion_expr::execution_props::ExecutionProps;
@@ -172,19 +171,11 @@ impl Compiled {
             .into_iter()
             .map(|column| {
                 let value = &columns[column];
-                let text = match value.as_binary_opt::<i64>() {
-                    _ if value.is_null(0) => Some("NULL".to_owned()),
-                    Some(number) => numeric::decode(number.value(0)).map(|number| {
-                        let mut text = String::new();
-                        numeric::write(&number, &mut text);
-                        text
-                    }),
-                    None => match end_at(value, 0) {
-                        Some(end) => Some(end.to_owned()),
-                        None => array_value_to_string(value, 0).ok(),
-                    },
-                };
-                let text = text.unwrap_or_else(|| "?".to_owned());
+                let mut text = String::new();
+                match value.is_null(0) {
+                    true => text.push_str("NULL"),
+                    false => printer(value)(0, &mut text),
+                }
                 format!("{} = {text}", self.input.field(column).name())
             })
             .collect();

@@ -7,9 +7,9 @@
 //! Results come as *pairs*: arrays with two entries a segment, before and after. Cost: one filter a
 //! column, none when all pairs are put out.
 
-use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, equal, gather};
+use anabranch_batch::{Batch, Columns, Diffs, END, Time, Times, Until, equal, gather, numeric};
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray,
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, PrimitiveArray, StringViewArray,
 };
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowNativeTypeOp, ArrowPrimitiveType, DataType};
@@ -358,7 +358,14 @@ fn group_name(keys: &[ArrayRef], row: usize) -> String {
     let cell = |key: &ArrayRef| match key.is_null(row) {
         true => "NULL".to_string(),
         false => {
-            let name = array_value_to_string(key, row).unwrap_or_else(|_| "?".to_string());
+            let name = match key.as_binary_opt::<i64>().map(|number| numeric::decode(number.value(row))) {
+                Some(Some(number)) => {
+                    let mut text = String::new();
+                    numeric::write(&number, &mut text);
+                    text
+                }
+                _ => array_value_to_string(key, row).unwrap_or_else(|_| "?".to_string()),
+            };
             // (Zero equals zero, whatever its sign.)
             let is_zero = key.data_type().is_floating() && name.starts_with("-0") && name.parse() == Ok(0.0);
             if is_zero { name[1..].to_string() } else { name }
