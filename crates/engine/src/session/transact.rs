@@ -43,7 +43,7 @@ impl Session {
         let result = self.begin_or_end(statement);
         if was_open && self.client.transaction.is_none() {
             let is_committed = matches!(&result, Ok(Outcome::Done { tag, .. }) if tag == "COMMIT");
-            self.client.variables.end(is_committed);
+            Arc::make_mut(&mut self.client.variables).end(is_committed);
             if let Some(durability) = self.client.durability_after.take() {
                 self.client.durability = durability;
             }
@@ -69,7 +69,7 @@ impl Session {
                     staged: BTreeMap::new(),
                     savepoints: Vec::new(),
                 });
-                self.client.variables.begin();
+                Arc::make_mut(&mut self.client.variables).begin();
                 Ok(Outcome::done("BEGIN"))
             }
             TransactionStatement::Commit => match self.client.transaction.take() {
@@ -383,6 +383,9 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Alter(_)
         | Statement::CreateSequence(_)
         | Statement::AlterSequence(_)
+        | Statement::CreateType(_)
+        | Statement::AddLabel(_)
+        | Statement::DropType { .. }
         | Statement::CreateSchema { .. }
         | Statement::DropSchema { .. }
         | Statement::Subscribe(_)

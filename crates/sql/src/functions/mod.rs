@@ -42,6 +42,8 @@ pub(crate) mod text;
 pub(crate) mod texts;
 pub(crate) mod totals;
 pub(crate) mod trigonometry;
+pub(crate) mod unicode_forms;
 pub(crate) mod user;
+pub(crate) mod user_types;
 pub(crate) mod wholes;
 pub(crate) mod window_floor;

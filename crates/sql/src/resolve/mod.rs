@@ -12,4 +12,5 @@ pub(crate) mod suggest;
 pub(crate) mod type_names;
 pub(crate) mod types;
 pub(crate) mod unknown;
+pub mod user_types;
 pub(crate) mod value_errors;

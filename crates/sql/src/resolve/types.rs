@@ -27,6 +27,7 @@ use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
+use crate::resolve::user_types::type_of;
 use crate::time::precision::precision_of;
 
 /// The Arrow type of an SQL type.
@@ -135,8 +136,20 @@ pub(crate) fn time_precision(sql: &SqlType) -> Result<Option<TimePrecision>> {
     }
 }
 
+/// A name as it is written.
+fn quoted_where_needed(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit();
+    match name.bytes().all(is_plain) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
 /// The SQL name of a relation's column type, with its declared length or precision.
 pub fn column_type_name(field: &Field) -> String {
+    if let Some(user) = type_of(field) {
+        return quoted_where_needed(user);
+    }
     match (limit_of(field), TimePrecision::of(field)) {
         (Some(limit), _) => limit.to_string(),
         (None, Some(TimePrecision(digits))) => format!("{}({digits})", sql_name(field.data_type())),

@@ -12,6 +12,7 @@ pub mod sequence;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;
+pub(crate) mod subscripts;
 pub mod table;
 pub(crate) mod template;
 pub(crate) mod walk;

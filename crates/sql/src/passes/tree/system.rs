@@ -13,11 +13,14 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::expression_names::item_name;
 use super::hooks::Names;
+use crate::error::Result;
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
 use crate::resolve::types::is_reg;
+use crate::resolve::user_types::{cast_text, enum_call};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
+use crate::syntax::relation_calls::called;
 use crate::syntax::walk::{Look, Looking, look};
 
 const CATALOG: &str = "pg_catalog";
@@ -71,6 +74,30 @@ pub(super) fn empty_array(expr: &mut Expr, catalog: &dyn Catalog) {
     {
         *expr = empty;
     }
+}
+
+/// Writes casts to users' types out, and functions of enumerations.
+///
+/// # Errors
+/// Of a domain's condition that cannot be read.
+pub(super) fn user_types(expr: &mut Expr, catalog: &dyn Catalog) -> Result<()> {
+    let text = match expr {
+        Expr::Cast { expr: value, data_type: data_type @ DataType::Custom(..), .. } => {
+            cast_text(value, data_type, catalog)?
+        }
+        Expr::TypedString(typed) if matches!(typed.data_type, DataType::Custom(..)) => {
+            cast_text(&Expr::Value(typed.value.clone()), &typed.data_type, catalog)?
+        }
+        Expr::Function(_) => called(expr).and_then(|(name, args)| match name.to_lowercase() {
+            name if name.starts_with("enum_") => enum_call(&name, &args, catalog),
+            _ => None,
+        }),
+        _ => None,
+    };
+    if let Some(text) = text {
+        *expr = parse_expr(&text)?;
+    }
+    Ok(())
 }
 
 /// Takes the system schema out of an expression's names.

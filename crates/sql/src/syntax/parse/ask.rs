@@ -218,6 +218,12 @@ impl Input<'_> {
             }
             return Ok(Statement::DropSchema { names, if_exists, cascade });
         }
+        if self.eat("TYPE") {
+            return self.drop_type(false);
+        }
+        if self.eat("DOMAIN") {
+            return self.drop_type(true);
+        }
         let kind = if self.eat("TABLE") {
             ObjectKind::Table
         } else if self.eat("SOURCE") {

@@ -19,10 +19,13 @@ impl Input<'_> {
         self.expect("CREATE")?;
         let or_replace = self.eat("OR REPLACE");
         if self.eat("MATERIALIZED VIEW") {
-            return self.create_view(true, or_replace);
+            return self.create_view(true, LifetimeClause::Lasting, or_replace);
         }
-        if self.eat("VIEW") {
-            return self.create_view(false, or_replace);
+        if let Some((lifetime, is_recursive)) = self.view_ahead() {
+            return match is_recursive {
+                true => self.create_recursive_view(lifetime, or_replace),
+                false => self.create_plain_view(lifetime, or_replace),
+            };
         }
         let kind = self.word(0).unwrap_or_default();
         if or_replace {
@@ -42,6 +45,12 @@ impl Input<'_> {
         }
         if self.eat("SEQUENCE") {
             return self.create_sequence();
+        }
+        if self.eat("DOMAIN") {
+            return self.create_domain();
+        }
+        if self.eat("TYPE") {
+            return self.create_type();
         }
         if self.eat("INDEX") {
             return self.create_index(false);
@@ -63,6 +72,25 @@ impl Input<'_> {
             }
         }
         (self.eat("TABLE") || self.eat("UNLOGGED TABLE")).then_some(LifetimeClause::Lasting)
+    }
+
+    /// Consumes `[TEMPORARY] [RECURSIVE] VIEW`.
+    fn view_ahead(&mut self) -> Option<(LifetimeClause, bool)> {
+        for (words, lifetime) in [
+            ("", LifetimeClause::Lasting),
+            ("TEMP ", LifetimeClause::OfClient),
+            ("TEMPORARY ", LifetimeClause::OfClient),
+            ("LOCAL TEMP ", LifetimeClause::OfClient),
+            ("LOCAL TEMPORARY ", LifetimeClause::OfClient),
+        ] {
+            if self.eat(&format!("{words}VIEW")) {
+                return Some((lifetime, false));
+            }
+            if self.eat(&format!("{words}RECURSIVE VIEW")) {
+                return Some((lifetime, true));
+            }
+        }
+        None
     }
 
     fn create_schema(&mut self) -> Result<Statement> {
@@ -163,13 +191,50 @@ impl Input<'_> {
         }))
     }
 
-    fn create_view(&mut self, materialized: bool, or_replace: bool) -> Result<Statement> {
+    fn create_plain_view(&mut self, lifetime: LifetimeClause, or_replace: bool) -> Result<Statement> {
+        self.create_view(false, lifetime, or_replace)
+    }
+
+    /// `RECURSIVE VIEW v (a, b) AS query` is a view of `WITH RECURSIVE v (a, b) AS (query) SELECT
+    /// a, b FROM v`.
+    fn create_recursive_view(&mut self, lifetime: LifetimeClause, or_replace: bool) -> Result<Statement> {
+        let name = self.created_name()?;
+        let column_names = self.name_list()?;
+        self.expect("AS")?;
+        let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let columns = column_names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+        let own = quote(name.rsplit_once('.').map_or(name.as_str(), |(_, own)| own));
+        let query_text =
+            format!("WITH RECURSIVE {own} ({columns}) AS ({}) SELECT {columns} FROM {own}", self.rest().trim_end());
+        self.to_end();
+        let query = super::parse_query(&query_text).map_err(|mut error| {
+            // (The place is one in the text of the query.)
+            (error.position, error.line_column) = (None, None);
+            error
+        })?;
+        Ok(Statement::CreateView(CreateView {
+            name,
+            materialized: false,
+            lifetime,
+            if_not_exists: false,
+            or_replace,
+            column_names,
+            query,
+            query_text,
+            emit: EmitClause::Changes,
+        }))
+    }
+
+    fn create_view(&mut self, materialized: bool, lifetime: LifetimeClause, or_replace: bool) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.created_name()?;
         let column_names = match self.parser.peek_token_ref().token {
             Token::LParen => self.name_list()?,
             _ => vec![],
         };
+        if self.word(0).as_deref() == Some("WITH") {
+            self.view_options()?;
+        }
         self.expect("AS")?;
         let query_text = self.rest().to_string();
         let query = self.query()?;
@@ -188,6 +253,7 @@ impl Input<'_> {
         Ok(Statement::CreateView(CreateView {
             name,
             materialized,
+            lifetime,
             if_not_exists,
             or_replace,
             column_names,
@@ -195,6 +261,21 @@ impl Input<'_> {
             query_text,
             emit,
         }))
+    }
+
+    /// `WITH (security_barrier, ..)`, which say how PostgreSQL guards rows that others may not see.
+    fn view_options(&mut self) -> Result<()> {
+        let offset = self.next_offset();
+        for (name, value) in self.with_options()? {
+            let is_known = matches!(name.as_str(), "security_barrier" | "security_invoker" | "fillfactor");
+            if !is_known {
+                let mut error =
+                    SqlError::unsupported(format!("option \"{name}\" = {value} of a view"), "Leave it out.");
+                error.position = Some(offset);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn create_index(&mut self, is_unique: bool) -> Result<Statement> {
@@ -210,7 +291,28 @@ impl Input<'_> {
         if self.eat("USING") {
             self.identifier()?;
         }
-        let columns = self.index_columns()?;
+        let columns = self.index_columns(is_unique)?;
+        if self.eat("INCLUDE") {
+            // (An index has all columns of its rows.)
+            self.name_list()?;
+        }
+        self.eat("NULLS DISTINCT");
+        self.with_options()?;
+        if self.eat("WHERE") {
+            let offset = self.next_offset();
+            self.parser.parse_expr()?;
+            if is_unique {
+                let hint = "Check the rows with a view that counts them, or keep them in a table of their own.";
+                let mut error = SqlError::unsupported("a unique index on some of the rows", hint);
+                error.position = Some(offset);
+                return Err(error);
+            }
+            // (An index on all rows serves those that are meant.)
+        }
+        let Some(columns) = columns else {
+            let notice = Some("An index on an expression serves no query: nothing was made.");
+            return Ok(Statement::Needless { tag: "CREATE INDEX", relations: vec![relation], notice });
+        };
         Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns, is_unique }))
     }
 
@@ -223,25 +325,31 @@ impl Input<'_> {
         ))
     }
 
-    fn index_columns(&mut self) -> Result<Vec<String>> {
+    /// The columns of an index; `None` where one of them is an expression.
+    fn index_columns(&mut self, is_unique: bool) -> Result<Option<Vec<String>>> {
         self.expect_token(&Token::LParen)?;
-        let mut names = Vec::new();
+        let mut names = Some(Vec::new());
         loop {
             let offset = self.next_offset();
             match self.parser.parse_expr()? {
-                ast::Expr::Identifier(ident) => names.push(fold(&ident)),
+                ast::Expr::Identifier(ident) => names.iter_mut().for_each(|names| names.push(fold(&ident))),
+                _ if !is_unique => names = None,
                 other => {
                     let mut error = SqlError::unsupported(
-                        format!("an index on the expression {other}"),
-                        "Create a materialized view that computes it, and index its column.",
+                        format!("a unique index on the expression {other}"),
+                        "Add a column that is computed of it, GENERATED ALWAYS AS (..) STORED, and make that unique.",
                     );
                     error.position = Some(offset);
                     return Err(error);
                 }
             }
-            if !self.eat("ASC") && self.eat("DESC") {
-                // An index serves lookups by equality; the direction says nothing.
+            // (An index serves lookups by equality: order and classes of operators say nothing.)
+            let is_class = self.word(0).is_some_and(|word| word.ends_with("_OPS"));
+            if is_class {
+                self.parser.advance_token();
             }
+            let _ = self.eat("ASC") || self.eat("DESC");
+            let _ = self.eat("NULLS FIRST") || self.eat("NULLS LAST");
             if !self.eat_token(&Token::Comma) {
                 break;
             }

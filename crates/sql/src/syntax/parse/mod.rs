@@ -22,6 +22,7 @@ pub(crate) mod exclude;
 mod literals;
 mod merge;
 mod needless;
+pub(crate) mod operands;
 mod prepare;
 mod recognize;
 mod recursion;
@@ -34,6 +35,7 @@ mod symmetric;
 mod taken;
 mod transaction;
 mod trim;
+mod user_types;
 
 use std::ops::Range;
 
@@ -49,6 +51,7 @@ use crate::syntax::dialect::Postgres;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::split::{split, unterminated};
 use crate::syntax::statement::{Overriding, Parsed, Statement};
+use crate::syntax::subscripts;
 use taken::{tables_of_windows, take_as_of, take_overriding, take_with_data};
 
 /// Levels that the parser follows on any thread.
@@ -122,6 +125,8 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     recognize::rewrite(&mut tokens, text)?;
     exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
+    operands::rewrite(&mut tokens);
+    subscripts::rewrite(&mut tokens);
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);
