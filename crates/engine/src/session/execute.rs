@@ -99,6 +99,7 @@ impl Session {
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
             Statement::Merge(merge) => self.merge(merge),
+            Statement::ChangesInWith(with) => self.change_in_with(with),
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CopyFrom(copy) => self.copy_from(copy),
             Statement::CopyTo(copy) => self.copy_to(copy),

@@ -23,6 +23,7 @@ mod alter;
 mod analyze;
 mod announce;
 mod by_keys;
+mod changes_in_with;
 mod clients;
 mod columns;
 mod commit;

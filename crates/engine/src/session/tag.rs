@@ -15,6 +15,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Update(_) => "UPDATE",
         Statement::Delete(_) => "DELETE",
         Statement::Merge(_) => "MERGE",
+        Statement::ChangesInWith(with) => command_tag(&with.main),
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CopyFrom(_) | Statement::CopyTo(_) => "COPY",
         Statement::Subscribe(_) => "SUBSCRIBE",

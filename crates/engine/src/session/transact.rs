@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// Makes one commit of what the transaction has written. It is no longer the session's.
-    fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
+    pub(super) fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
         self.check_reads(&transaction)?;
         let mut changes: Vec<(String, Batch)> = Vec::new();
         for (table, staged) in &transaction.staged {
@@ -364,6 +364,7 @@ fn writes(statement: &Statement) -> bool {
         | Statement::Update(_)
         | Statement::Delete(_)
         | Statement::Merge(_)
+        | Statement::ChangesInWith(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_) => true,
         Statement::Subscribe(_) | Statement::Flush => false,
@@ -394,6 +395,7 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Update(_)
         | Statement::Delete(_)
         | Statement::Merge(_)
+        | Statement::ChangesInWith(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_)
         | Statement::Select { .. }

@@ -9,9 +9,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Int32Array};
+use arrow::array::{Array, AsArray, Int32Array, StringViewArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::expr::{AggregateFunction, Between, Sort};
@@ -29,12 +29,14 @@ use crate::resolve::user_types::EnumMark;
 
 const ENUM_IN: &str = "__enum_in";
 const ENUM_ORDER: &str = "__enum_order";
+const ENUM_LABEL: &str = "__enum_label";
 const DOMAIN_IN: &str = "__domain_in";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Verb {
     EnumIn,
     EnumOrder,
+    EnumLabel,
     DomainIn,
 }
 
@@ -46,7 +48,7 @@ struct TypeFunction {
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    [Verb::EnumIn, Verb::EnumOrder, Verb::DomainIn].into_iter().map(|verb| {
+    [Verb::EnumIn, Verb::EnumOrder, Verb::EnumLabel, Verb::DomainIn].into_iter().map(|verb| {
         let signature = Signature::variadic_any(Volatility::Immutable);
         Arc::new(ScalarUDF::from(TypeFunction { verb, signature }))
     })
@@ -75,6 +77,7 @@ impl ScalarUDFImpl for TypeFunction {
         match self.verb {
             Verb::EnumIn => ENUM_IN,
             Verb::EnumOrder => ENUM_ORDER,
+            Verb::EnumLabel => ENUM_LABEL,
             Verb::DomainIn => DOMAIN_IN,
         }
     }
@@ -85,7 +88,7 @@ impl ScalarUDFImpl for TypeFunction {
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
         Ok(match self.verb {
-            Verb::EnumIn => DataType::Utf8View,
+            Verb::EnumIn | Verb::EnumLabel => DataType::Utf8View,
             Verb::EnumOrder => DataType::Int32,
             Verb::DomainIn => types.first().cloned().unwrap_or(DataType::Null),
         })
@@ -96,7 +99,9 @@ impl ScalarUDFImpl for TypeFunction {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         Ok(match self.verb {
-            Verb::EnumIn => Arc::new(EnumMark { name: argument(1), labels: argument(2) }.declare(field)),
+            Verb::EnumIn | Verb::EnumLabel => {
+                Arc::new(EnumMark { name: argument(1), labels: argument(2) }.declare(field))
+            }
             Verb::EnumOrder => Arc::new(field),
             Verb::DomainIn => Arc::new(field.with_metadata(args.arg_fields[0].metadata().clone())),
         })
@@ -124,6 +129,14 @@ impl ScalarUDFImpl for TypeFunction {
                 let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
                 let places = values.as_string_view().iter().map(|text| mark.place(text?).map(|place| place as i32));
                 Ok(ColumnarValue::Array(Arc::new(places.collect::<Int32Array>())))
+            }
+            Verb::EnumLabel => {
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
+                let labels: Vec<&str> = mark.labels().collect();
+                let places = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Int32)?;
+                let places = places.as_primitive::<Int32Type>().iter();
+                let texts = places.map(|place| labels.get(usize::try_from(place?).ok()?).copied());
+                Ok(ColumnarValue::Array(Arc::new(texts.collect::<StringViewArray>())))
             }
             Verb::DomainIn => {
                 for at in (1..args.args.len().saturating_sub(1)).step_by(2) {
@@ -158,6 +171,12 @@ fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
 /// The place of a value among its labels.
 fn order_of(value: Expr, mark: &EnumMark) -> Expr {
     call(ENUM_ORDER, vec![value, lit(ScalarValue::Utf8View(Some(mark.labels.clone())))])
+}
+
+/// A value of an enumeration, marked.
+fn marked(function: &str, value: Expr, mark: &EnumMark) -> Expr {
+    let text = |text: &String| lit(ScalarValue::Utf8View(Some(text.clone())));
+    call(function, vec![value, text(&mark.name), text(&mark.labels)])
 }
 
 /// What a sort by the value compares.
@@ -254,10 +273,20 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
                 None => Ok(Transformed::no(Expr::WindowFunction(call))),
             }
         }
-        Expr::ScalarFunction(call) if matches!(call.func.name(), "greatest" | "least") => {
-            match call.args.iter().find_map(|value| mark_of(value, schema)) {
-                Some(mark) => Err(unsupported(&format!("{}() of {}", call.func.name(), mark.name))),
-                None => Ok(Transformed::no(Expr::ScalarFunction(call))),
+        Expr::ScalarFunction(mut chosen) if matches!(chosen.func.name(), "greatest" | "least") => {
+            let Some(mark) = chosen.args.iter().find_map(|value| mark_of(value, schema)) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(chosen)));
+            };
+            chosen.args.iter().try_for_each(|value| check(value, &mark))?;
+            chosen.args = chosen.args.into_iter().map(|value| order_of(value, &mark)).collect();
+            Ok(Transformed::yes(marked(ENUM_LABEL, Expr::ScalarFunction(chosen), &mark)))
+        }
+        // (What is chosen has the mark of what it is chosen from.)
+        Expr::Case(_) | Expr::ScalarFunction(_) => {
+            let is_marked = expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some());
+            match mark_of(&expr, schema).filter(|_| !is_marked) {
+                Some(mark) => Ok(Transformed::yes(marked(ENUM_IN, expr, &mark))),
+                None => Ok(Transformed::no(expr)),
             }
         }
         other => Ok(Transformed::no(other)),

@@ -1,5 +1,6 @@
 //! From text to syntax trees: statements and their grammar, before any name is resolved.
 
+pub(crate) mod changes_in_with;
 pub(crate) mod dialect;
 pub mod files;
 pub(crate) mod names;

@@ -47,6 +47,8 @@ pub enum Statement {
     Delete(Delete),
     /// `MERGE`.
     Merge(Merge),
+    /// A statement whose WITH changes tables.
+    ChangesInWith(Box<ChangesInWith>),
     /// `TRUNCATE`.
     Truncate(Truncate),
     /// `COPY .. FROM`.
@@ -261,6 +263,15 @@ impl Rules {
     pub fn made(&self, column: usize) -> &Made {
         self.made.get(column).unwrap_or(&Made::Given)
     }
+}
+
+/// A statement whose WITH changes tables.
+#[derive(Clone, Debug)]
+pub struct ChangesInWith {
+    /// Names of WITH, and the INSERT, UPDATE or DELETE of each.
+    pub parts: Vec<(String, Statement)>,
+    /// What the parts are for: a query, or another INSERT, UPDATE or DELETE.
+    pub main: Statement,
 }
 
 /// `CREATE TYPE .. AS ENUM` and `CREATE DOMAIN`.

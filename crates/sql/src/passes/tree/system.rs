@@ -95,7 +95,9 @@ pub(super) fn user_types(expr: &mut Expr, catalog: &dyn Catalog) -> Result<()> {
         _ => None,
     };
     if let Some(text) = text {
+        let is_call = matches!(expr, Expr::Function(_));
         *expr = parse_expr(&text)?;
+        return if is_call { user_types(expr, catalog) } else { Ok(()) };
     }
     Ok(())
 }
