@@ -6,7 +6,7 @@ use anabranch_batch::TextLimit;
 use anabranch_plan::{Plan, SortKey};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::resolve::user_types::EnumMark;
+use crate::resolve::type_marks::EnumMark;
 
 /// A query, planned.
 #[derive(Clone, Debug)]

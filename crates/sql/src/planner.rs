@@ -29,7 +29,7 @@ use crate::resolve::context::Context;
 use crate::resolve::documents::shown_form_of;
 use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
-use crate::resolve::user_types::EnumMark;
+use crate::resolve::type_marks::EnumMark;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
 use crate::syntax::statement::{CreateView, EmitClause};
 use crate::translate::Translator;

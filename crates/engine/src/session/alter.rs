@@ -22,7 +22,7 @@ use super::sealed::{Sealed, SealedFact, SealedRows};
 use super::state::Session;
 use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
 use crate::error::Error;
-use anabranch_sql::user_types::type_of;
+use anabranch_sql::type_marks::type_of;
 
 impl Session {
     pub(super) fn alter(&mut self, alter: &Alter) -> Result<Outcome, Error> {

@@ -12,7 +12,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::outcome::{Outcome, Rows};
 use super::state::Session;
-use super::write::Changed;
+use super::write::TableChange;
 use crate::error::Error;
 use crate::transaction::Transaction;
 
@@ -29,7 +29,7 @@ impl Session {
     }
 
     fn change_together(&mut self, with: &ChangesInWith) -> Result<Outcome, Error> {
-        let mut changes: Vec<Changed> = Vec::new();
+        let mut changes: Vec<TableChange> = Vec::new();
         let mut returned: Vec<(String, Option<String>)> = Vec::new();
         for (name, part) in &with.parts {
             let changed = self.changed_by(&ChangesInWith::filled(part, &returned)?)?;
@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// What a statement changes, and what it answers.
-    fn changed_by(&mut self, statement: &Statement) -> Result<Changed, Error> {
+    fn changed_by(&mut self, statement: &Statement) -> Result<TableChange, Error> {
         let table = match statement {
             Statement::Insert(insert) => &insert.table,
             Statement::Update(update) => &update.table,
@@ -73,13 +73,15 @@ impl Session {
     }
 
     /// Writes changes of several tables as one commit.
-    fn write_together(&mut self, changes: Vec<Changed>) -> Result<(), Error> {
-        let mut merged: Vec<Changed> = Vec::new();
+    fn write_together(&mut self, changes: Vec<TableChange>) -> Result<(), Error> {
+        let mut merged: Vec<TableChange> = Vec::new();
         for change in changes {
             match merged.iter_mut().find(|known| known.table == change.table) {
                 Some(known) => {
                     known.old.extend(change.old);
                     known.new.extend(change.new);
+                    // (Rows of several statements are no pairs.)
+                    known.tag.clear();
                 }
                 None => merged.push(change),
             }

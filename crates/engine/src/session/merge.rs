@@ -8,7 +8,7 @@ use anabranch_sql::statement::{Merge, MergePart};
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::state::Session;
-use super::write::{Changed, UpdatedRows, n_rows};
+use super::write::{TableChange, UpdatedRows, n_rows};
 use crate::catalog::Object;
 use crate::error::Error;
 
@@ -41,7 +41,7 @@ impl Session {
             check_changed_once(&object, &rows.old)?;
             let MergedRows { old, new, n_changed } = rows;
             let tag = format!("MERGE {n_changed}");
-            session.write_changed(Changed { table: merge.table.clone(), old, new, answer: None, tag })
+            session.write_changed(TableChange { table: merge.table.clone(), old, new, answer: None, tag })
         })
     }
 

@@ -26,13 +26,13 @@ pub(crate) struct ClientSettings {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Asked {
+enum AskedSetting {
     Current,
     Set,
 }
 
 struct SettingFunction {
-    asked: Asked,
+    asked: AskedSetting,
     settings: ClientSettings,
     signature: Signature,
 }
@@ -41,8 +41,8 @@ impl ClientSettings {
     /// The function of that name.
     pub fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let (asked, n_args, volatility) = match name {
-            "current_setting" => (Asked::Current, [1, 2], Volatility::Stable),
-            "set_config" => (Asked::Set, [3, 3], Volatility::Volatile),
+            "current_setting" => (AskedSetting::Current, [1, 2], Volatility::Stable),
+            "set_config" => (AskedSetting::Set, [3, 3], Volatility::Volatile),
             _ => return None,
         };
         let signature = Signature::one_of(n_args.map(TypeSignature::Any).to_vec(), volatility);
@@ -71,14 +71,14 @@ impl SettingFunction {
         let says = |at: usize| matches!(args.get(at), Some(ScalarValue::Boolean(Some(true))));
         let Some(name) = text(0).map(|name| name.to_lowercase()) else {
             return match self.asked {
-                Asked::Current => Ok(None),
-                Asked::Set => Err("SET requires parameter name".to_owned()),
+                AskedSetting::Current => Ok(None),
+                AskedSetting::Set => Err("SET requires parameter name".to_owned()),
             };
         };
         match self.asked {
-            Asked::Current if says(1) => Ok(self.settings.value(&name)),
-            Asked::Current => self.settings.value(&name).map(Some).ok_or_else(|| unrecognized(&name)),
-            Asked::Set => {
+            AskedSetting::Current if says(1) => Ok(self.settings.value(&name)),
+            AskedSetting::Current => self.settings.value(&name).map(Some).ok_or_else(|| unrecognized(&name)),
+            AskedSetting::Set => {
                 let value = match (find(&name), text(1)) {
                     (Some(variable), Some(value)) => taken(variable, &value).map_err(|error| error.message)?,
                     (Some(variable), None) => variable.default.to_owned(),
@@ -95,8 +95,8 @@ impl SettingFunction {
 impl ScalarUDFImpl for SettingFunction {
     fn name(&self) -> &str {
         match self.asked {
-            Asked::Current => "current_setting",
-            Asked::Set => "set_config",
+            AskedSetting::Current => "current_setting",
+            AskedSetting::Set => "set_config",
         }
     }
 

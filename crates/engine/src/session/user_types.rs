@@ -4,7 +4,8 @@
 //! the rules of each table with a column of it; a label that is added is added there, too.
 
 use anabranch_sql::statement::{AddLabel, CreateTable, CreateType, TypeDefinition};
-use anabranch_sql::user_types::{EnumMark, field_of, resolve, type_of};
+use anabranch_sql::type_marks::{EnumMark, type_of};
+use anabranch_sql::user_types::{field_of, resolve};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use super::durable::DEFINITION;

@@ -34,7 +34,7 @@ pub(super) struct UpdatedRows {
 }
 
 /// What a statement changes, not written yet.
-pub(super) struct Changed {
+pub(super) struct TableChange {
     pub table: String,
     /// Rows that go, and rows that come.
     pub old: Vec<Batch>,
@@ -44,7 +44,7 @@ pub(super) struct Changed {
     pub tag: String,
 }
 
-impl Changed {
+impl TableChange {
     /// What the client is told.
     pub fn outcome(&self) -> Outcome {
         match &self.answer {
@@ -68,7 +68,7 @@ impl Session {
     }
 
     /// What an INSERT changes.
-    pub(super) fn changed_by_insert(&mut self, insert: &Insert) -> Result<Changed, Error> {
+    pub(super) fn changed_by_insert(&mut self, insert: &Insert) -> Result<TableChange, Error> {
         let named = self.with_named_key(insert)?;
         let insert = named.as_ref().unwrap_or(insert);
         let returning = self.plan_returning(insert.returned())?;
@@ -82,7 +82,7 @@ impl Session {
         };
         let n_rows = n_rows(&new);
         let answer = self.returned_rows(&insert.table, returning, new.clone())?;
-        Ok(Changed { table: insert.table.clone(), old, new, answer, tag: format!("INSERT 0 {n_rows}") })
+        Ok(TableChange { table: insert.table.clone(), old, new, answer, tag: format!("INSERT 0 {n_rows}") })
     }
 
     /// The rows that an INSERT proposes, with the numbers that they want.
@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// What a DELETE changes.
-    pub(super) fn changed_by_delete(&mut self, delete: &Delete) -> Result<Changed, Error> {
+    pub(super) fn changed_by_delete(&mut self, delete: &Delete) -> Result<TableChange, Error> {
         self.catalog.table(&delete.table)?;
         let returning = self.plan_returning(delete.returned())?;
         let rows = self.rows_to_delete(delete)?;
@@ -110,7 +110,7 @@ impl Session {
             false => rows.clone(),
         };
         let answer = self.returned_rows(&delete.table, returning, shown)?;
-        Ok(Changed { table: delete.table.clone(), old: rows, new: vec![], answer, tag: format!("DELETE {n_rows}") })
+        Ok(TableChange { table: delete.table.clone(), old: rows, new: vec![], answer, tag: format!("DELETE {n_rows}") })
     }
 
     /// The rows that a DELETE takes, each with the row that USING joins it with.
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// What an UPDATE changes.
-    pub(super) fn changed_by_update(&mut self, update: &Update) -> Result<Changed, Error> {
+    pub(super) fn changed_by_update(&mut self, update: &Update) -> Result<TableChange, Error> {
         self.catalog.table(&update.table)?;
         let returning = self.plan_returning(update.returned())?;
         let UpdatedRows { old, new, joined } = self.updated_rows(update)?;
@@ -156,7 +156,7 @@ impl Session {
         let n_rows = n_rows(&new);
         let shown = if returning.as_ref().is_some_and(is_over_joined) { joined } else { new.clone() };
         let answer = self.returned_rows(&update.table, returning, shown)?;
-        Ok(Changed { table: update.table.clone(), old, new, answer, tag: format!("UPDATE {n_rows}") })
+        Ok(TableChange { table: update.table.clone(), old, new, answer, tag: format!("UPDATE {n_rows}") })
     }
 
     /// The rows that an UPDATE changes, as they are and as they shall be. One that FROM joins with
@@ -209,13 +209,15 @@ impl Session {
     }
 
     /// Takes rows out of a table and puts others in, as one commit.
-    pub(super) fn write_changed(&mut self, changed: Changed) -> Result<Outcome, Error> {
-        let Changed { table, old, new, answer, tag } = changed;
+    pub(super) fn write_changed(&mut self, changed: TableChange) -> Result<Outcome, Error> {
+        let TableChange { table, old, new, answer, tag } = changed;
+        let is_update = !old.is_empty() && tag.starts_with("UPDATE") && are_aligned(&old, &new);
         let removed = old.into_iter().map(|batch| batch.flatten().negate());
-        match new.is_empty() {
+        match (new.is_empty(), is_update) {
             // (Rows that go break nothing but what refers to them.)
-            true => self.commit_referring(&table, removed.collect(), Change::Delete)?,
-            false => self.write_checked(&table, removed.chain(new).collect())?,
+            (true, _) => self.commit_referring(&table, removed.collect(), Change::Delete)?,
+            (false, true) => self.write_as(&table, removed.chain(new).collect(), Change::Update)?,
+            (false, false) => self.write_checked(&table, removed.chain(new).collect())?,
         };
         Ok(answer.map_or_else(|| Outcome::done(tag), |(_, rows)| Outcome::Rows(rows)))
     }
@@ -268,10 +270,14 @@ impl Session {
     /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK, a key or a
     /// foreign key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
+        self.write_as(table, changes, Change::Write)
+    }
+
+    fn write_as(&mut self, table: &str, changes: Vec<Batch>, change: Change) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
         let changes = self.fit_rows(&object, changes)?;
         self.check_keys(&object, &changes)?;
-        self.commit_referring(table, changes, Change::Write)
+        self.commit_referring(table, changes, change)
     }
 
     /// Changes as a table stores them, unless they break NOT NULL or a CHECK.
@@ -323,6 +329,11 @@ impl Session {
         let rows = vec![0u32; n_rows];
         Ok(Some(anabranch_batch::gather::take(&[column], &rows)[0].clone()))
     }
+}
+
+/// Whether each batch of old rows has one of as many new ones.
+fn are_aligned(old: &[Batch], new: &[Batch]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.len() == new.len())
 }
 
 /// Whether RETURNING names columns that the change joined.

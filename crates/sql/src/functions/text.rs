@@ -13,8 +13,8 @@ use datafusion_expr::{
 };
 
 use crate::resolve::documents::shown_form_of;
+use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::sql_name;
-use crate::resolve::user_types::type_of;
 
 /// A function of one text to another.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_batch::{TextLimit, without_limits};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use crate::resolve::user_types::{EnumMark, type_of};
+use crate::resolve::type_marks::{EnumMark, type_of};
 
 /// Arrow's key for the name of a type beside its own.
 const KEY: &str = "ARROW:extension:name";

@@ -9,6 +9,7 @@ pub(crate) mod parameters;
 pub mod pg_types;
 pub(crate) mod position;
 pub(crate) mod suggest;
+pub mod type_marks;
 pub(crate) mod type_names;
 pub(crate) mod types;
 pub(crate) mod unknown;

@@ -25,9 +25,10 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
+use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
-use crate::resolve::user_types::type_of;
+use crate::syntax::names::fold;
 use crate::time::precision::precision_of;
 
 /// The Arrow type of an SQL type.
@@ -86,6 +87,18 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
         SqlType::Custom(name, _) => return custom(&name.to_string()),
         other => return Err(unsupported(&other.to_string())),
     })
+}
+
+/// The name of a type that is none of the built-in ones.
+pub(crate) fn user_name(sql: &SqlType) -> Option<String> {
+    let SqlType::Custom(name, modifiers) = sql else { return None };
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+    let own = match parts?.as_slice() {
+        [own] => own.clone(),
+        [schema, own] if schema == "public" => own.clone(),
+        _ => return None,
+    };
+    (modifiers.is_empty() && arrow_type(sql).is_err()).then_some(own)
 }
 
 /// The length or form that a type declares. `char` alone is `char(1)`.

@@ -5,97 +5,16 @@
 //! and the labels of an enumeration, are checks of the table. In plans the columns of enumerations
 //! are marked: the mark decides their order.
 
-use std::collections::HashMap;
-
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::resolve::types::{arrow_type, text_limit, time_precision};
-use crate::syntax::names::{fold, quoted};
+use crate::resolve::type_marks::{EnumMark, TYPE, is_unresolved, type_of};
+use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
+use crate::syntax::names::quoted;
 use crate::syntax::statement::{Check, CreateTable, CreateType, TypeDefinition};
 use crate::syntax::walk::{Changing, change};
-
-/// The key of the name of a user's type in a field's metadata.
-const TYPE: &str = "anabranch.type";
-
-/// The key of the labels of an enumeration, in their order.
-const LABELS: &str = "anabranch.labels";
-
-/// What stands between two labels. PostgreSQL has labels with it, nobody else.
-const BETWEEN: char = '\u{1f}';
-
-/// An enumeration, as a mark of a field.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EnumMark {
-    /// The type's name.
-    pub name: String,
-    /// The labels, joined.
-    pub labels: String,
-}
-
-impl EnumMark {
-    /// That of a type with these labels.
-    pub fn new(name: &str, labels: &[String]) -> EnumMark {
-        EnumMark { name: name.to_owned(), labels: labels.join(&BETWEEN.to_string()) }
-    }
-
-    /// That of a field.
-    pub fn of(field: &Field) -> Option<EnumMark> {
-        let metadata = field.metadata();
-        Some(EnumMark { name: metadata.get(TYPE)?.clone(), labels: metadata.get(LABELS)?.clone() })
-    }
-
-    /// The field with the mark.
-    pub fn declare(&self, field: Field) -> Field {
-        let metadata = [(TYPE, &self.name), (LABELS, &self.labels)];
-        field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value.clone())).into())
-    }
-
-    /// The place of a label.
-    pub fn place(&self, label: &str) -> Option<usize> {
-        self.labels().position(|known| known == label)
-    }
-
-    /// The labels in their order.
-    pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.labels.split(BETWEEN)
-    }
-
-    /// What is wrong with a text that is no label.
-    pub fn misfit(&self, text: &str) -> String {
-        format!("invalid input value for enum {}: \"{text}\"", self.name)
-    }
-}
-
-/// The name of the user's type that a field is of.
-pub fn type_of(field: &Field) -> Option<&str> {
-    field.metadata().get(TYPE).map(String::as_str)
-}
-
-/// The field of a column whose type is not known yet.
-pub(crate) fn unresolved(name: &str, type_name: &str) -> Field {
-    let metadata = HashMap::from([(TYPE.to_owned(), type_name.to_owned())]);
-    Field::new(name, DataType::Null, true).with_metadata(metadata)
-}
-
-/// Whether the type of a column is not known yet.
-fn is_unresolved(field: &Field) -> bool {
-    *field.data_type() == DataType::Null && type_of(field).is_some()
-}
-
-/// The name of a type that is none of the built-in ones.
-pub(crate) fn user_name(sql: &ast::DataType) -> Option<String> {
-    let ast::DataType::Custom(name, modifiers) = sql else { return None };
-    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
-    let own = match parts?.as_slice() {
-        [own] => own.clone(),
-        [schema, own] if schema == "public" => own.clone(),
-        _ => return None,
-    };
-    (modifiers.is_empty() && arrow_type(sql).is_err()).then_some(own)
-}
 
 /// Gives the columns of a table the types that are meant by names of users' types, with their
 /// defaults and checks.
@@ -199,15 +118,15 @@ fn checks_of(made: &CreateType, column: &str) -> Result<Vec<Check>> {
 
 /// A condition with the value in the place of `VALUE`.
 fn with_value(mut expr: ast::Expr, value: &ast::Expr) -> Result<ast::Expr> {
-    change(&mut expr, &mut Values { value })?;
+    change(&mut expr, &mut DomainValue { value })?;
     Ok(expr)
 }
 
-struct Values<'a> {
+struct DomainValue<'a> {
     value: &'a ast::Expr,
 }
 
-impl Changing for Values<'_> {
+impl Changing for DomainValue<'_> {
     fn after_expr(&mut self, expr: &mut ast::Expr) -> Result<()> {
         if matches!(expr, ast::Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("value"))
         {

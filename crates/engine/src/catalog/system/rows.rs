@@ -291,7 +291,7 @@ fn references(snapshot: &Snapshot, relation: &DescribedRelation) -> Vec<Row> {
             ("conrelid", relation.oid.into()),
             ("confrelid", parent.oid.into()),
             ("conindid", snapshot.key_of(reference).map_or(0, |index| index.oid).into()),
-            ("confupdtype", "a".into()),
+            ("confupdtype", action(reference.on_update).into()),
             ("confdeltype", action(reference.on_delete).into()),
             ("confmatchtype", "s".into()),
             ("conislocal", true.into()),

@@ -104,6 +104,7 @@ pub(super) struct DescribedReference {
     /// Places of its columns.
     pub to: Vec<usize>,
     pub on_delete: OnDelete,
+    pub on_update: OnDelete,
     /// As PostgreSQL shows it.
     pub definition: String,
 }
@@ -362,11 +363,7 @@ fn described_references(object: &Object, place: usize, relations: &[DescribedRel
         let key = places(own, &declared.columns)?;
         let named = &relations[parent];
         let space = if named.space.0 == PUBLIC { String::new() } else { format!("{}.", quoted(&named.space.1)) };
-        let action = match declared.on_delete {
-            OnDelete::Refuse => "",
-            OnDelete::Cascade => " ON DELETE CASCADE",
-            OnDelete::SetNull => " ON DELETE SET NULL",
-        };
+        let action = declared.actions_text();
         let definition = format!(
             "FOREIGN KEY ({}) REFERENCES {space}{}({}){action}",
             list(own, &key),
@@ -380,6 +377,7 @@ fn described_references(object: &Object, place: usize, relations: &[DescribedRel
             parent,
             to,
             on_delete: declared.on_delete,
+            on_update: declared.on_update,
             definition,
         })
     };

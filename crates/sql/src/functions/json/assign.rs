@@ -4,38 +4,40 @@
 //! filled up with null. A scalar on the way is an error.
 
 use super::document::{Document, DocumentNode, Value, quoted};
-use super::frame::{Arg, FrameOut};
-use super::normalised;
 
 /// A subscript.
-struct Step<'a> {
+struct SubscriptStep<'a> {
     name: &'a str,
     is_number: bool,
 }
 
-/// The document, its subscripts, for each `i` or `t` (a number or a text), and the value.
-pub(super) fn assigned(args: &[Arg]) -> Result<FrameOut, String> {
-    let names: Option<Vec<&str>> = args[1].path().iter().map(|name| name.as_deref()).collect();
+/// The document with the value at its subscripts; `kinds` has for each `i` or `t` (a number or a
+/// text).
+pub(super) fn assigned(
+    document: Option<&str>,
+    names: &[Option<String>],
+    kinds: &str,
+    value: &str,
+) -> Result<String, String> {
+    let names: Option<Vec<&str>> = names.iter().map(|name| name.as_deref()).collect();
     let names = names.ok_or("jsonb subscript in assignment must not be null")?;
-    let kinds = args[2].text().chars();
-    let steps: Vec<Step> =
-        names.into_iter().zip(kinds).map(|(name, kind)| Step { name, is_number: kind == 'i' }).collect();
-    let value = match &args[3] {
-        Arg::Null => "null",
-        value => value.text(),
-    };
+    let kinds = kinds.chars();
+    let steps: Vec<SubscriptStep> =
+        names.into_iter().zip(kinds).map(|(name, kind)| SubscriptStep { name, is_number: kind == 'i' }).collect();
     Document::read(value)?;
-    if matches!(args[0], Arg::Null) {
-        return normalised(made(&steps, 1, value)?);
+    match document {
+        None => made(&steps, 1, value),
+        Some(text) => {
+            let document = Document::read(text)?;
+            put(&document, &document.root, &steps, 1, value)
+        }
     }
-    let document = Document::read(args[0].text())?;
-    normalised(put(&document, &document.root, &steps, 1, value)?)
 }
 
 fn put(
     document: &Document<'_>,
     node: &DocumentNode,
-    steps: &[Step<'_>],
+    steps: &[SubscriptStep<'_>],
     position: usize,
     value: &str,
 ) -> Result<String, String> {
@@ -73,7 +75,7 @@ fn put(
 }
 
 /// What is made where there is nothing yet.
-fn made(steps: &[Step<'_>], position: usize, value: &str) -> Result<String, String> {
+fn made(steps: &[SubscriptStep<'_>], position: usize, value: &str) -> Result<String, String> {
     let Some((step, rest)) = steps.split_first() else { return Ok(value.to_owned()) };
     let inner = made(rest, position + 1, value)?;
     if !step.is_number {
@@ -85,7 +87,7 @@ fn made(steps: &[Step<'_>], position: usize, value: &str) -> Result<String, Stri
 }
 
 /// A place in an array; the first 32,767 behind its end may be filled up.
-fn place(step: &Step<'_>, length: usize, position: usize) -> Result<usize, String> {
+fn place(step: &SubscriptStep<'_>, length: usize, position: usize) -> Result<usize, String> {
     const GAP_MAX: usize = 1 << 15;
     let name = step.name;
     let at: i64 = name

@@ -1,5 +1,5 @@
 //! Literals in quotes beside `uuid` and `char(n)`, which are text to the planner; so are
-//! enumerations, which `user_types` puts in the order of their labels.
+//! enumerations, which `enumerations` puts in the order of their labels.
 //!
 //! Their columns and casts have one form: a uuid in lower case with hyphens, `char(n)` without the
 //! spaces at its end. A literal that is compared with one is read in that form, as PostgreSQL's
@@ -11,8 +11,8 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{Between, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
+use crate::functions::enumerations::in_order;
 use crate::functions::forms::{CHARACTER_IN, UUID_IN};
-use crate::functions::user_types::in_order;
 use crate::resolve::documents::kept_form_of;
 
 /// Reads the literals of a comparison.

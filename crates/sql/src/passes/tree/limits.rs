@@ -59,7 +59,7 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
         }
         return Ok(());
     }
-    let mut named = Variables { depth: 0, found: false };
+    let mut named = NamedColumns { depth: 0, found: false };
     look(value, &mut named);
     match named.found {
         true => Err(SqlError::new(ErrorKind::Invalid, format!("argument of {clause} must not contain variables"))
@@ -69,12 +69,12 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
 }
 
 /// Whether a column is named outside of queries.
-struct Variables {
+struct NamedColumns {
     depth: usize,
     found: bool,
 }
 
-impl Looking for Variables {
+impl Looking for NamedColumns {
     fn query(&mut self, _query: &Query) -> Look {
         self.depth += 1;
         Look::Continue(())
@@ -93,14 +93,14 @@ impl Looking for Variables {
 
 /// Whether a value comes of rows.
 fn reads_rows(value: &Expr) -> bool {
-    let mut reads = Reads(false);
+    let mut reads = ReadsRows(false);
     look(value, &mut reads);
     reads.0
 }
 
-struct Reads(bool);
+struct ReadsRows(bool);
 
-impl Looking for Reads {
+impl Looking for ReadsRows {
     fn query(&mut self, query: &Query) -> Look {
         self.0 |= !matches!(query.body.as_ref(), SetExpr::Select(_));
         Look::Continue(())

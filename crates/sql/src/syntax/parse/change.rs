@@ -4,11 +4,12 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
+use super::subscripted::subscripted;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::called;
 use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Truncate, Update};
-use crate::syntax::subscripts::{assigned, is_partial, own_column, subscripted};
+use crate::syntax::subscripts::{assigned, is_partial, own_column};
 use crate::syntax::template::template;
 
 impl Input<'_> {

@@ -5,8 +5,8 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, text_limit, time_precision};
-use crate::resolve::user_types::{unresolved, user_name};
+use crate::resolve::type_marks::unresolved;
+use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
 use crate::syntax::names::fold;
 use crate::syntax::references::{ForeignKey, foreign_key};
 use crate::syntax::statement::{LikeClause, Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};

@@ -31,6 +31,7 @@ mod sequence;
 mod session;
 mod settings;
 pub(crate) mod spellings;
+mod subscripted;
 mod symmetric;
 mod taken;
 mod transaction;
@@ -51,7 +52,6 @@ use crate::syntax::dialect::Postgres;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::split::{split, unterminated};
 use crate::syntax::statement::{Overriding, Parsed, Statement};
-use crate::syntax::subscripts;
 use taken::{tables_of_windows, take_as_of, take_overriding, take_with_data};
 
 /// Levels that the parser follows on any thread.
@@ -126,7 +126,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
     operands::rewrite(&mut tokens);
-    subscripts::rewrite(&mut tokens);
+    subscripted::rewrite(&mut tokens);
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);

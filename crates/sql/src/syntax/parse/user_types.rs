@@ -7,8 +7,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::arrow_type;
-use crate::resolve::user_types::user_name;
+use crate::resolve::types::{arrow_type, user_name};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::fold;
 use crate::syntax::statement::{AddLabel, CreateType, Domain, Statement, TypeDefinition};

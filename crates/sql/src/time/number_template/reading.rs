@@ -7,7 +7,7 @@
 use super::{Locale, Mark, NumberTemplate};
 
 /// A text that is being read.
-struct Reader<'t> {
+struct NumberReader<'t> {
     template: &'t NumberTemplate,
     letters: Vec<char>,
     at: usize,
@@ -36,7 +36,7 @@ impl NumberTemplate {
             Locale::Before if self.before == self.before_sign => Locale::After,
             locale => locale,
         };
-        let mut reader = Reader {
+        let mut reader = NumberReader {
             template: self,
             letters: text.chars().collect(),
             at: 0,
@@ -57,7 +57,7 @@ impl NumberTemplate {
     }
 }
 
-impl Reader<'_> {
+impl NumberReader<'_> {
     fn next(&self) -> Option<char> {
         self.letters.get(self.at).copied()
     }
