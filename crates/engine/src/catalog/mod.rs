@@ -261,6 +261,14 @@ impl Catalog {
         self.sequences.insert(name.to_owned(), Sequence { id, definition, counter });
     }
 
+    /// Gives a sequence another name.
+    pub fn rename_sequence(&mut self, name: &str, to: &str, definition: String) {
+        self.version += 1;
+        if let Some(sequence) = self.sequences.remove(name) {
+            self.sequences.insert(to.to_owned(), Sequence { definition, ..sequence });
+        }
+    }
+
     /// Takes a sequence out.
     pub fn remove_sequence(&mut self, name: &str) {
         self.version += 1;

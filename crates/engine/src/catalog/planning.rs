@@ -210,6 +210,10 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         system::function(name, snapshot)
     }
 
+    fn is_sequence(&self, name: &str) -> bool {
+        self.catalog.sequences().contains_key(name)
+    }
+
     fn user_type(&self, name: &str) -> Option<CreateType> {
         self.catalog.types().get(name).map(|known| known.made.clone())
     }

@@ -455,9 +455,7 @@ impl Session {
             return Err(Error::invalid(format!("{} \"{to}\" already exists", kind_name(taken))).with_sqlstate("42P07"));
         }
         if kind == ObjectKind::Sequence {
-            return Err(Error::invalid("ALTER SEQUENCE .. RENAME TO is not supported")
-                .with_sqlstate("0A000")
-                .with_hint("Create another sequence, and setval() it to where this one stands."));
+            return self.rename_sequence(name, &to);
         }
         if kind == ObjectKind::Index {
             return self.rename_index(name, &to);

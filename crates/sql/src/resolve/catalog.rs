@@ -56,6 +56,12 @@ pub trait Catalog: Sync {
         None
     }
 
+    /// Whether a name is that of a sequence.
+    fn is_sequence(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
     /// A user's type.
     fn user_type(&self, name: &str) -> Option<CreateType> {
         let _ = name;

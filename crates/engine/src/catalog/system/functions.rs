@@ -153,6 +153,16 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         let sequence = snapshot.sequences.iter().find(|sequence| sequence.oid == oid)?;
         Some(ScalarValue::Int64(sequence.place.is_called.then_some(sequence.place.last)))
     }),
+    ("__sequence_last", Gives::Long, |snapshot, args| {
+        let name = words(args, 0)?;
+        let sequence = snapshot.sequences.iter().find(|sequence| sequence.full_name() == name)?;
+        Some(ScalarValue::Int64(Some(sequence.place.last)))
+    }),
+    ("__sequence_called", Gives::Bool, |snapshot, args| {
+        let name = words(args, 0)?;
+        let sequence = snapshot.sequences.iter().find(|sequence| sequence.full_name() == name)?;
+        Some(ScalarValue::Boolean(Some(sequence.place.is_called)))
+    }),
     ("pg_column_is_updatable", Gives::Bool, yes),
     ("pg_relation_is_updatable", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(28)))),
     ("current_schemas", Gives::Texts, |_, args| {

@@ -7,7 +7,7 @@
 //!
 //! Law: NULL limits nothing. What a subquery without FROM gives is computed while planning.
 
-use datafusion_expr::sqlparser::ast::{Expr, LimitClause, Query, Select, SetExpr, Value};
+use datafusion_expr::sqlparser::ast::{Expr, LimitClause, Query, Select, SetExpr, Spanned, Value};
 
 use super::fetch::numbered;
 use crate::error::{ErrorKind, Result, SqlError};
@@ -63,7 +63,8 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
     look(value, &mut named);
     match named.found {
         true => Err(SqlError::new(ErrorKind::Invalid, format!("argument of {clause} must not contain variables"))
-            .with_hint("Write a number, or a query in parentheses.")),
+            .with_hint("Write a number, or a query in parentheses.")
+            .at(value.span().start)),
         false => Ok(()),
     }
 }

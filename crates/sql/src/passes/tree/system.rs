@@ -18,9 +18,10 @@ use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
 use crate::resolve::types::is_reg;
 use crate::resolve::user_types::{cast_text, enum_call};
-use crate::syntax::names::fold;
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::relation_calls::called;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 const CATALOG: &str = "pg_catalog";
@@ -51,6 +52,34 @@ pub(super) fn rename_table(factor: &mut TableFactor, names: &Names) {
     let own = Ident::with_quote('"', own);
     alias.get_or_insert_with(|| TableAlias { explicit: true, name: own, columns: vec![], at: None });
     *name = ObjectName::from(vec![Ident::with_quote('"', known)]);
+}
+
+/// A sequence in FROM is a row of where it stands.
+///
+/// # Errors
+/// None.
+pub(super) fn read_sequence(factor: &mut TableFactor, names: &Names) -> Result<()> {
+    let TableFactor::Table { name, alias, args: None, .. } = factor else { return Ok(()) };
+    let (Some(catalog), Ok(full)) = (names.catalog, object_name(name)) else { return Ok(()) };
+    if names.reachable().iter().any(|(known, _)| *known == full)
+        || catalog.relation(&full).is_some()
+        || !catalog.is_sequence(&full)
+    {
+        return Ok(());
+    }
+    let literal = full.replace('\'', "''");
+    let own = full.rsplit_once('.').map_or(full.as_str(), |(_, own)| own);
+    let shown = alias.as_ref().map_or_else(|| Ident::with_quote('"', own), |alias| alias.name.clone());
+    let query = template(&format!(
+        "SELECT 1 FROM (SELECT __sequence_last('{literal}') AS last_value, CAST(0 AS bigint) AS log_cnt, \
+         __sequence_called('{literal}') AS is_called) AS {shown}"
+    ))?;
+    if let SetExpr::Select(select) = *query.body
+        && let Some(from) = select.from.into_iter().next()
+    {
+        *factor = from.relation;
+    }
+    Ok(())
 }
 
 /// Gives `schema.table.*` the name that the table has in its query.

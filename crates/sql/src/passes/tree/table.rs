@@ -48,6 +48,7 @@ const SYSTEM: &[Pass<Hooks>] = &[
                 type_kinds::drop_branches(select)
             }),
             factor: Some(|factor, names| {
+                system::read_sequence(factor, names)?;
                 system::rename_table(factor, names);
                 Ok(())
             }),

@@ -37,6 +37,7 @@ mod taken;
 mod transaction;
 mod trim;
 mod user_types;
+mod view;
 
 use std::ops::Range;
 
