@@ -81,7 +81,7 @@ fn names_that_were_chosen_stay() {
     );
     run(
         &mut session,
-        "DROP INDEX t_a_idx; CREATE VIEW v AS SELECT a FROM t; CREATE OR REPLACE VIEW v AS SELECT b FROM t",
+        "DROP INDEX t_a_idx; CREATE VIEW v AS SELECT a FROM t; CREATE OR REPLACE VIEW v AS SELECT b AS a FROM t",
     );
     run(&mut session, "INSERT INTO t VALUES (1, 2); CREATE TABLE u AS SELECT a + b AS c, 'x' AS d FROM t");
     drop(session);
@@ -270,7 +270,7 @@ fn a_full_disk_leaves_reads_and_room_brings_writes_back() {
         "DELETE FROM t",
         "DROP VIEW w",
         "DROP TABLE t CASCADE",
-        "CREATE OR REPLACE VIEW w AS SELECT v FROM t",
+        "CREATE OR REPLACE VIEW w AS SELECT k + 1 AS k FROM t",
         "CREATE MATERIALIZED VIEW x AS SELECT k FROM t",
         "CREATE TABLE u AS SELECT 1 AS a",
         "SET retain_history = '1 h'",

@@ -117,6 +117,12 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
                 [value] if is_max || func.name() == "min" => mark_of(value, schema),
                 _ => None,
             };
+            if func.name() == "percentile_disc"
+                && let Some(mark) = params.args.first().and_then(|value| mark_of(value, schema))
+            {
+                let hint = "Number the rows with row_number() OVER (ORDER BY value), and take the one that is wanted.";
+                return Err(SqlError::unsupported(format!("percentile_disc() of {}", mark.name), hint).into());
+            }
             let (Some(mark), Some(first)) = (mark, FUNCTIONS.aggregate.get("first_value")) else {
                 return Ok(Transformed::no(Expr::AggregateFunction(AggregateFunction { func, params })));
             };
@@ -131,9 +137,19 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         Expr::WindowFunction(call) => {
             let by_order = matches!(call.fun.name(), "min" | "max");
             match call.params.args.first().filter(|_| by_order).and_then(|value| mark_of(value, schema)) {
-                Some(mark) => Err(unsupported(&format!("{}() OVER of {}", call.fun.name(), mark.name))),
+                Some(mark) => {
+                    let hint = "Write first_value(x) OVER (.. ORDER BY x), or DESC for the greatest.";
+                    let what = format!("{}() OVER of {}", call.fun.name(), mark.name);
+                    Err(SqlError::unsupported(what, hint).into())
+                }
                 None => Ok(Transformed::no(Expr::WindowFunction(call))),
             }
+        }
+        Expr::InList(list) => {
+            if let Some(mark) = mark_of(&list.expr, schema) {
+                list.list.iter().try_for_each(|value| check(value, &mark))?;
+            }
+            Ok(Transformed::no(Expr::InList(list)))
         }
         Expr::ScalarFunction(mut chosen) if matches!(chosen.func.name(), "greatest" | "least") => {
             let Some(mark) = chosen.args.iter().find_map(|value| mark_of(value, schema)) else {
@@ -153,8 +169,4 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         }
         other => Ok(Transformed::no(other)),
     }
-}
-
-fn unsupported(what: &str) -> datafusion_common::DataFusionError {
-    SqlError::unsupported(what, "Compare with CASE: CASE WHEN a > b THEN a ELSE b END.").into()
 }
