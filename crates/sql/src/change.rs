@@ -34,6 +34,7 @@ use crate::resolve::type_names::{is_number, sql_name};
 use crate::returned::{Returning, joined_items};
 use crate::syntax::parse::{change::exists, parse_expr};
 use crate::syntax::statement::{Delete, Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding, Update};
+use crate::syntax::subscripts;
 use crate::syntax::template::template;
 use crate::translate::{Translator, conform};
 
@@ -229,7 +230,7 @@ impl Planner<'_> {
             let columns = target.positions_of(names)?;
             let before = target.schema.fields().len();
             let wanted = std::iter::repeat_n(None, before).chain(target.types(&columns)).collect::<Vec<_>>();
-            Ok((wanted, target.with_defaults(query.clone(), &columns)))
+            Ok((wanted, target.with_defaults(query.clone(), &columns)?))
         })?;
         Ok(ChangePart { query, wanted })
     }
@@ -248,7 +249,7 @@ impl Planner<'_> {
             let target = Target::of(context, table, action)?;
             let columns = target.positions_of(&names)?;
             target.check_assigned(&query, &columns)?;
-            let mut query = target.with_defaults(query.clone(), &columns);
+            let mut query = target.with_defaults(query.clone(), &columns)?;
             let width = target.schema.fields().len();
             if let (Some(returned), SetExpr::Select(select)) = (&returned, query.body.as_mut()) {
                 select.projection.extend(joined_items(context, returned, width)?);
@@ -665,18 +666,18 @@ impl Target {
         }
     }
 
-    /// The query of an `UPDATE` with `DEFAULT` written out.
-    fn with_defaults(&self, mut query: Box<ast::Query>, columns: &[usize]) -> Box<ast::Query> {
+    /// The query of an `UPDATE` with `DEFAULT` and assignments to parts of columns written out.
+    fn with_defaults(&self, mut query: Box<ast::Query>, columns: &[usize]) -> Result<Box<ast::Query>> {
         if let SetExpr::Select(select) = query.body.as_mut() {
             for (item, at) in select.projection.iter_mut().skip(1).zip(columns) {
-                if let ast::SelectItem::ExprWithAlias { expr, .. } = item
-                    && is_default(expr)
-                {
+                let ast::SelectItem::ExprWithAlias { expr, .. } = item else { continue };
+                if is_default(expr) {
                     *expr = self.defaults[*at].clone().unwrap_or_else(|| ast::Expr::value(ast::Value::Null));
                 }
+                subscripts::settle(expr, self.schema.field(*at))?;
             }
         }
-        query
+        Ok(query)
     }
 }
 

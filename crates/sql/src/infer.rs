@@ -78,6 +78,11 @@ impl Planner<'_> {
             Statement::Insert(insert) => self.parts_of_insert(insert),
             Statement::Update(update) => self.parts_of_update(update),
             Statement::Delete(delete) => self.parts_of_delete(delete),
+            Statement::ChangesInWith(with) => {
+                let statements = with.parts.iter().map(|(_, part)| part).chain([&with.main]);
+                // (What reads the rows that a part returns is not planned here.)
+                Ok(statements.filter_map(|statement| self.parts(statement).ok()).flatten().collect())
+            }
             Statement::Merge(merge) => {
                 let parts = merge.parts.iter().map(|part| match part {
                     MergePart::Update(update) => self.parts_of_update(update),

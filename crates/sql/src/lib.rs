@@ -40,7 +40,7 @@ mod translate;
 pub use functions::user::UserAggregateFunction;
 pub use functions::{input, numerics, output};
 pub use resolve::documents::planned_columns;
-pub use resolve::{catalog, coerce, pg_types};
+pub use resolve::{catalog, coerce, pg_types, type_marks, user_types};
 pub use syntax::{files, parse, references, sequence, span, statement, table};
 
 pub use change::{plan_delete, plan_insert, plan_update};

@@ -6,6 +6,8 @@ use anabranch_batch::TextLimit;
 use anabranch_plan::{Plan, SortKey};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
+use crate::resolve::type_marks::EnumMark;
+
 /// A query, planned.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -19,12 +21,14 @@ pub struct Planned {
     pub visible: usize,
     /// Forms of the columns to show, as far as texts have any: documents, and `uuid`.
     pub forms: Vec<Option<TextLimit>>,
+    /// Enumerations among the columns to show.
+    pub enums: Vec<Option<EnumMark>>,
 }
 
 impl Planned {
     /// A plan all of whose columns are shown, as they come.
     pub(crate) fn whole(plan: Arc<Plan>) -> Planned {
-        Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default(), forms: vec![] }
+        Planned { visible: plan.schema.fields().len(), plan, finish: Finish::default(), forms: vec![], enums: vec![] }
     }
 
     /// The columns to show.
@@ -32,7 +36,10 @@ impl Planned {
         let fields = self.plan.schema.fields().iter().take(self.visible).enumerate();
         let field = |(at, field): (usize, &Arc<Field>)| match self.forms.get(at).copied().flatten() {
             Some(form) => Arc::new(form.declare(field.as_ref().clone())),
-            None => field.clone(),
+            None => match self.enums.get(at).and_then(Option::as_ref) {
+                Some(mark) => Arc::new(mark.declare(field.as_ref().clone())),
+                None => field.clone(),
+            },
         };
         Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()))
     }

@@ -29,6 +29,7 @@ use crate::resolve::context::Context;
 use crate::resolve::documents::shown_form_of;
 use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
+use crate::resolve::type_marks::EnumMark;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
 use crate::syntax::statement::{CreateView, EmitClause};
 use crate::translate::Translator;
@@ -125,8 +126,8 @@ impl<'a> Planner<'a> {
             let names = column_names(query, &plan, self.catalog);
             let plan = optimise_logical(over(plan)?, &context.config(), self.clock(), context.chosen())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            let forms = forms_of(&plan);
-            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), forms, ..planned })
+            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
+            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), forms, enums, ..planned })
         })
     }
 
@@ -138,7 +139,8 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (names, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            Ok(Planned { plan: named(&planned.plan, &names), forms: forms_of(&plan), ..planned })
+            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
+            Ok(Planned { plan: named(&planned.plan, &names), forms, enums, ..planned })
         })
     }
 
@@ -192,13 +194,10 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let (mut names, plan) = self.prepare_standing(context, query)?;
             if given.len() > names.len() {
-                return Err(SqlError::new(
-                    ErrorKind::Invalid,
-                    format!("the view has {} column names for {} columns", given.len(), names.len()),
-                ));
+                return Err(SqlError::new(ErrorKind::Syntax, "CREATE VIEW specifies more column names than columns"));
             }
             names[..given.len()].clone_from_slice(given);
-            let forms = forms_of(&plan);
+            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
             let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
@@ -209,7 +208,7 @@ impl<'a> Planner<'a> {
                     .with_hint("Give each column its own name with AS."));
                 }
             }
-            Ok(Planned { visible: names.len(), plan: named(&plan, &names), finish: Finish::default(), forms })
+            Ok(Planned { visible: names.len(), plan: named(&plan, &names), finish: Finish::default(), forms, enums })
         })
     }
 
@@ -355,12 +354,17 @@ fn column_names(query: &ast::Query, plan: &LogicalPlan, catalog: &dyn Catalog) -
     names
 }
 
-/// The plan with its first columns renamed.
+/// Enumerations among the columns of a plan.
+fn enums_of(plan: &LogicalPlan) -> Vec<Option<EnumMark>> {
+    plan.schema().fields().iter().map(|field| EnumMark::of(field)).collect()
+}
+
 /// Forms of the texts among the columns of a plan.
 fn forms_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
     plan.schema().fields().iter().map(|field| shown_form_of(field)).collect()
 }
 
+/// The plan with its first columns renamed.
 fn named(plan: &Arc<Plan>, names: &[String]) -> Arc<Plan> {
     Arc::new(Plan { node: plan.node.clone(), schema: crate::translate::schema::rename(&plan.schema, names) })
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_batch::Batch;
-use anabranch_sql::statement::ObjectKind;
+use anabranch_sql::statement::{CreateType, ObjectKind};
 
 use crate::cluster::CollectionId;
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub use created::{Created, ObjectId};
 pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
-pub(crate) use schemas::{Schema, is_temporary, schema_of};
+pub(crate) use schemas::{Schema, UserType, is_temporary, schema_of};
 pub(crate) use sequence::{
     Counter, CounterPlace, Given, Sequence, begin_moves, end_moves, name_in, sequence_of_column, undoing_moves,
 };
@@ -54,6 +54,7 @@ pub(crate) struct Catalog {
     functions: BTreeMap<String, Function>,
     schemas: BTreeMap<String, Schema>,
     sequences: BTreeMap<String, Sequence>,
+    types: BTreeMap<String, UserType>,
     /// Whether a call has moved a counter since it was last asked; shared by all copies.
     moved: Arc<AtomicBool>,
 }
@@ -93,7 +94,8 @@ impl Catalog {
         let indexes = self.indexes.values().map(|index| (index.id, &index.name, &index.definition));
         let schemas = self.schemas.iter().map(|(name, schema)| (schema.id, name, &schema.definition));
         let sequences = self.sequences.iter().map(|(name, sequence)| (sequence.id, name, &sequence.definition));
-        let made = relations.chain(indexes).chain(schemas).chain(sequences);
+        let types = self.types.iter().map(|(name, known)| (known.id, name, &known.definition));
+        let made = relations.chain(indexes).chain(schemas).chain(sequences).chain(types);
         let mut made: Vec<Created> =
             made.map(|(id, name, text)| Created { id, name: name.clone(), text: text.clone() }).collect();
         made.sort_by_key(|created| created.id);
@@ -259,10 +261,37 @@ impl Catalog {
         self.sequences.insert(name.to_owned(), Sequence { id, definition, counter });
     }
 
+    /// Gives a sequence another name.
+    pub fn rename_sequence(&mut self, name: &str, to: &str, definition: String) {
+        self.version += 1;
+        if let Some(sequence) = self.sequences.remove(name) {
+            self.sequences.insert(to.to_owned(), Sequence { definition, ..sequence });
+        }
+    }
+
     /// Takes a sequence out.
     pub fn remove_sequence(&mut self, name: &str) {
         self.version += 1;
         self.sequences.remove(name);
+    }
+
+    /// Types that users have made.
+    pub fn types(&self) -> &BTreeMap<String, UserType> {
+        &self.types
+    }
+
+    /// Adds a type, or puts another definition in its place.
+    pub fn add_type(&mut self, made: CreateType, definition: String) {
+        let before = self.types.get(&made.name).map(|known| known.id);
+        self.version += 1;
+        let id = before.unwrap_or_else(|| self.next_id());
+        self.types.insert(made.name.clone(), UserType { id, made, definition });
+    }
+
+    /// Takes a type out.
+    pub fn remove_type(&mut self, name: &str) {
+        self.version += 1;
+        self.types.remove(name);
     }
 
     /// Sequences that users have made.
@@ -283,7 +312,7 @@ impl Catalog {
 
     /// What system relations and functions tell of.
     pub fn snapshot(&self) -> system::Snapshot {
-        system::Snapshot::of(self.objects(), self.indexes(), &self.schemas, &self.sequences)
+        system::Snapshot::of(self.objects(), self.indexes(), &self.schemas, &self.sequences).with_types(&self.types)
     }
 
     /// Whether calls have moved counters since this was last asked.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_sql::catalog::Relation;
 use anabranch_sql::planned_columns;
-use anabranch_sql::statement::{Made, ObjectKind};
+use anabranch_sql::statement::{CreateType, Made, ObjectKind};
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
@@ -36,7 +36,12 @@ pub(crate) struct Planning<'a> {
     given: Arc<Mutex<Given>>,
     /// Whether a function of sequences was looked up.
     asks_sequences: AtomicBool,
+    /// Functions that tell of the client.
+    client_functions: Option<ClientFunctions>,
 }
+
+/// Finds functions that tell of a client.
+pub(crate) type ClientFunctions = Box<dyn Fn(&str) -> Option<Arc<ScalarUDF>> + Send + Sync>;
 
 impl<'a> Planning<'a> {
     pub fn new(catalog: &'a Catalog, sharing: Sharing) -> Planning<'a> {
@@ -52,7 +57,14 @@ impl<'a> Planning<'a> {
             own_schema: None,
             given: Arc::default(),
             asks_sequences: AtomicBool::new(false),
+            client_functions: None,
         }
+    }
+
+    /// The same, with functions that tell of a client.
+    pub fn with_client_functions(mut self, functions: ClientFunctions) -> Planning<'a> {
+        self.client_functions = Some(functions);
+        self
     }
 
     /// The same, for the client that was given these numbers of sequences.
@@ -190,8 +202,20 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
             self.asks_sequences.store(true, Ordering::Relaxed);
             return Some(function);
         }
+        if let Some(function) = self.client_functions.as_ref().and_then(|functions| functions(name)) {
+            self.asks_sequences.store(true, Ordering::Relaxed);
+            return Some(function);
+        }
         let snapshot = || Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.catalog.snapshot())));
         system::function(name, snapshot)
+    }
+
+    fn is_sequence(&self, name: &str) -> bool {
+        self.catalog.sequences().contains_key(name)
+    }
+
+    fn user_type(&self, name: &str) -> Option<CreateType> {
+        self.catalog.types().get(name).map(|known| known.made.clone())
     }
 
     fn never_has_rows(&self, name: &str) -> bool {

@@ -1,4 +1,6 @@
-//! Schemas that users make, and the schema in a name.
+//! Schemas and types that users make, and the schema in a name.
+
+use anabranch_sql::statement::CreateType;
 
 use super::created::ObjectId;
 use super::watermark::Watermark;
@@ -8,6 +10,15 @@ use super::watermark::Watermark;
 pub(crate) struct Schema {
     pub id: ObjectId,
     /// The statement that made it.
+    pub definition: String,
+}
+
+/// A domain or an enumeration that a user has made.
+#[derive(Clone, Debug)]
+pub(crate) struct UserType {
+    pub id: ObjectId,
+    pub made: CreateType,
+    /// The statement that makes it.
     pub definition: String,
 }
 

@@ -142,6 +142,7 @@ impl Connection {
             own_schema: None,
             written: BTreeSet::new(),
             given: Arc::clone(&client.given),
+            settings: client.settings(),
             recursion_limit: client.recursion_limit,
             now_micros: self.engine.latest().now_micros(),
         })

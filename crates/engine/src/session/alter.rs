@@ -22,6 +22,7 @@ use super::sealed::{Sealed, SealedFact, SealedRows};
 use super::state::Session;
 use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
 use crate::error::Error;
+use anabranch_sql::type_marks::type_of;
 
 impl Session {
     pub(super) fn alter(&mut self, alter: &Alter) -> Result<Outcome, Error> {
@@ -74,6 +75,9 @@ impl Session {
                 self.refuse_used(&alter.name, &format!("column \"{from}\" of table \"{}\"", alter.name))?;
             }
             altered.apply(action)?;
+        }
+        if let Some(typed) = self.with_types(&altered.table)? {
+            altered.table = typed;
         }
         self.check_still_referred(&object, alter, &altered)?;
         match altered.rows {
@@ -451,9 +455,7 @@ impl Session {
             return Err(Error::invalid(format!("{} \"{to}\" already exists", kind_name(taken))).with_sqlstate("42P07"));
         }
         if kind == ObjectKind::Sequence {
-            return Err(Error::invalid("ALTER SEQUENCE .. RENAME TO is not supported")
-                .with_sqlstate("0A000")
-                .with_hint("Create another sequence, and setval() it to where this one stands."));
+            return self.rename_sequence(name, &to);
         }
         if kind == ObjectKind::Index {
             return self.rename_index(name, &to);
@@ -510,7 +512,17 @@ fn declared(object: &Object) -> Result<CreateTable, Error> {
         Some(Statement::CreateTable(create)) => {
             // (Columns in primary keys are NOT NULL; a temporary table's own name is the
             // catalog's.)
-            Ok(CreateTable { name: object.name.clone(), columns: fields(object), ..create })
+            let mut table = CreateTable { name: object.name.clone(), columns: fields(object), ..create };
+            // (What columns have of their types is not in the text.)
+            let of_types = object.rules.declared.checks.iter().filter(|check| check.of_type.is_some());
+            table.rules.checks.extend(of_types.cloned());
+            for (at, default) in object.defaults.iter().enumerate().filter(|(_, default)| default.is_some()) {
+                if table.columns.get(at).is_some_and(|field| type_of(field).is_some()) {
+                    table.defaults.resize(table.columns.len(), None);
+                    table.defaults[at].clone_from(default);
+                }
+            }
+            Ok(table)
         }
         _ => Err(Error::internal(format!("the definition of \"{}\" makes no table", object.name))),
     }

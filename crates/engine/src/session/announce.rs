@@ -54,6 +54,7 @@ impl Session {
                 self.plan_delete(delete)?;
                 self.returned(delete.returned())?
             }
+            Statement::ChangesInWith(with) => self.announce(&self.columns_of_changes(with)?)?,
             _ => None,
         })
     }

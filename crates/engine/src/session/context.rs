@@ -10,6 +10,7 @@ use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::SchemaRef;
 
+use super::setting_functions::ClientSettings;
 use crate::catalog::{CLOCK, Catalog, Given, Object, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::look_up::LookUp;
@@ -58,6 +59,8 @@ pub(crate) struct PlanContext<'a> {
     pub written: BTreeSet<String>,
     /// Numbers of sequences that the client was given.
     pub given: Arc<Mutex<Given>>,
+    /// The client's settings.
+    pub settings: ClientSettings,
     pub recursion_limit: Option<NonZeroU64>,
     /// What `now()` means, in microseconds since the epoch.
     pub now_micros: i64,
@@ -68,7 +71,11 @@ impl PlanContext<'_> {
     pub fn catalog(&self) -> PlanningCatalog<'_> {
         let catalog = PlanningCatalog::new(self.catalog, self.sharing)
             .with_own_schema(self.own_schema.clone())
-            .with_given(Arc::clone(&self.given));
+            .with_given(Arc::clone(&self.given))
+            .with_client_functions({
+                let settings = self.settings.clone();
+                Box::new(move |name| settings.function(name))
+            });
         match self.written.is_empty() {
             true => catalog,
             false => catalog.with_written(self.written.clone()),

@@ -74,6 +74,8 @@ impl Session {
 
     /// Makes a table whose name is free and the catalog's.
     pub(super) fn create_table_named(&mut self, create: &CreateTable, text: &str) -> Result<(), Error> {
+        let typed = self.with_types(create)?;
+        let create = typed.as_ref().unwrap_or(create);
         let schema = planned_schema("table", &create.name, &create.columns)?;
         let schema = not_null(&schema, &create.primary_key);
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
@@ -245,13 +247,29 @@ impl Session {
     pub(super) fn define_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
         let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
         let tag = if create.materialized { "CREATE MATERIALIZED VIEW" } else { "CREATE VIEW" };
-        let replaces = create.or_replace && self.catalog.kind_of(&create.name) == Some(kind);
+        let named;
+        let create = match create.lifetime {
+            LifetimeClause::Lasting => create,
+            LifetimeClause::OfClient => {
+                named = CreateView { name: self.temporary_name(&create.name), ..create.clone() };
+                &named
+            }
+        };
+        let known = self.catalog.kind_of(&create.name).filter(|_| create.or_replace);
+        let replaces = known == Some(kind);
+        if known.is_some() && !replaces {
+            let message = format!("\"{}\" is not a {}", create.name, kind_name(kind));
+            return Err(Error::invalid(message).with_sqlstate("42809").with_hint("Choose another name."));
+        }
         if replaces {
             self.check_replaceable(&create.name, kind)?;
         } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
             return Ok(outcome);
         }
         let object = self.view_object(create, text)?;
+        if let Some(old) = self.catalog.find(&create.name).filter(|_| replaces && kind == ObjectKind::View) {
+            check_same_columns(&old.schema, &object.schema)?;
+        }
         let old = self.catalog.find(&create.name).filter(|_| replaces).map(|old| old.id);
         let new = Created { id: self.catalog.next_object(), name: object.name.clone(), text: text.to_string() };
         if let Err(error) = self.record_definition(old.into_iter().collect(), vec![new], vec![]) {
@@ -496,6 +514,26 @@ pub(super) fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
 }
 
 /// The columns of a view: the query's, under the names that the statement gives.
+/// Refuses a view in the place of another whose columns it lacks.
+fn check_same_columns(old: &Schema, new: &Schema) -> Result<(), Error> {
+    let refused = |message: String| Err(Error::invalid(message).with_sqlstate("42P16"));
+    for (at, old) in old.fields().iter().enumerate() {
+        let Some(new) = new.fields().get(at) else { return refused("cannot drop columns from view".to_owned()) };
+        let name = old.name();
+        if name != new.name() {
+            let message = format!("cannot change name of view column \"{name}\" to \"{}\"", new.name());
+            return refused(message).map_err(|error| error.with_hint("DROP the view, and CREATE it anew."));
+        }
+        let (is, shall) = (column_type_name(old), column_type_name(new));
+        // (Whole numbers that are written are wider here than in PostgreSQL.)
+        let are_whole = old.data_type().is_integer() && new.data_type().is_integer();
+        if is != shall && !are_whole {
+            return refused(format!("cannot change data type of view column \"{name}\" from {is} to {shall}"));
+        }
+    }
+    Ok(())
+}
+
 fn view_schema(kind: ObjectKind, create: &CreateView, given: &SchemaRef) -> Result<SchemaRef, Error> {
     let n_columns = given.fields().len();
     if create.column_names.len() > n_columns {

@@ -58,7 +58,9 @@ impl Session {
                 let indexes = order.iter().flat_map(|name| self.catalog.indexes_on(name));
                 let ids = relations.map(|object| object.id).chain(indexes.map(|index| index.id));
                 self.record_removal(ids.collect())?;
+                let owned = self.owned_sequences(&order);
                 order.iter().for_each(|name| self.drop_relation(name));
+                self.drop_sequences(&owned, true)?;
             }
         }
         self.allow_compaction();

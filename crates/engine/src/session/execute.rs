@@ -52,6 +52,13 @@ impl Session {
         begin_moves();
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
         end_moves(result.is_err() && self.is_handed_over());
+        let result = match result {
+            Ok(outcome) => self.set_wanted().map(|()| outcome),
+            Err(error) => {
+                self.forget_wanted();
+                Err(error)
+            }
+        };
         let recorded = self.record_moves();
         let result = result.and_then(|outcome| recorded.map(|()| outcome));
         let result = result.and_then(|outcome| self.count_held().map(|()| outcome));
@@ -92,6 +99,7 @@ impl Session {
             Statement::Update(update) => self.update_rows(update),
             Statement::Delete(delete) => self.delete_rows(delete),
             Statement::Merge(merge) => self.merge(merge),
+            Statement::ChangesInWith(with) => self.change_in_with(with),
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CopyFrom(copy) => self.copy_from(copy),
             Statement::CopyTo(copy) => self.copy_to(copy),
@@ -104,6 +112,11 @@ impl Session {
             Statement::Alter(alter) => self.alter(alter),
             Statement::CreateSequence(create) => self.define(|session| session.create_sequence(create)),
             Statement::AlterSequence(alter) => self.alter_sequence(alter),
+            Statement::CreateType(create) => self.define(|session| session.create_type(create)),
+            Statement::AddLabel(add) => self.add_label(add),
+            Statement::DropType { names, is_domain, if_exists, cascade } => {
+                self.drop_types(names, *is_domain, *if_exists, *cascade)
+            }
             Statement::CreateSchema { name, if_not_exists } => {
                 self.define(|session| session.create_schema(name, *if_not_exists, text))
             }

@@ -33,7 +33,7 @@ impl Session {
         };
         let own = |at: &usize| at + n_columns;
         let own_made = (0..create.columns.len()).map(|at| create.rules.made(at).clone());
-        let checks = if like.checks { declared.checks.clone() } else { vec![] };
+        let checks = declared.checks.iter().filter(|check| like.checks || check.of_type.is_some()).cloned();
         let keys = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique && like.keys);
         let unique = |key: &Vec<usize>| {
             let columns = key.iter().map(|at| object.schema.field(*at).name().clone()).collect();
@@ -53,7 +53,7 @@ impl Session {
             primary_key,
             uniques: keys.map(|index| unique(&index.key)).chain(create.uniques.iter().cloned()).collect(),
             rules: Rules {
-                checks: checks.into_iter().chain(create.rules.checks.iter().cloned()).collect(),
+                checks: checks.chain(create.rules.checks.iter().cloned()).collect(),
                 made: (0..n_columns).map(made).chain(own_made).collect(),
                 references: create.rules.references.clone(),
             },

@@ -8,7 +8,7 @@ use anabranch_sql::statement::{Merge, MergePart};
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::state::Session;
-use super::write::{UpdatedRows, n_rows};
+use super::write::{TableChange, UpdatedRows, n_rows};
 use crate::catalog::Object;
 use crate::error::Error;
 
@@ -40,7 +40,8 @@ impl Session {
             }
             check_changed_once(&object, &rows.old)?;
             let MergedRows { old, new, n_changed } = rows;
-            session.write_returning(&merge.table, old, new, None, vec![], format!("MERGE {n_changed}"))
+            let tag = format!("MERGE {n_changed}");
+            session.write_changed(TableChange { table: merge.table.clone(), old, new, answer: None, tag })
         })
     }
 

@@ -114,6 +114,7 @@ impl Session {
             own_schema: self.client.temporary_schema(),
             written: transaction.map(|transaction| transaction.written()).unwrap_or_default(),
             given: Arc::clone(&self.client.given),
+            settings: self.client.settings(),
             recursion_limit: self.client.recursion_limit,
             now_micros: self.options.clock.now_micros(),
         }

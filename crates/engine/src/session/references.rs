@@ -27,6 +27,7 @@ pub(super) struct KeyReference {
     /// The columns of one of its keys, in that key's order.
     pub(super) to: Vec<usize>,
     pub(super) on_delete: OnDelete,
+    pub(super) on_update: OnDelete,
 }
 
 impl Session {
@@ -122,7 +123,8 @@ impl Session {
         let of_key = |at: &usize| to.iter().position(|to| to == at).map(|place| columns[place]);
         let columns = key.iter().filter_map(of_key).collect();
         let (name, child, parent) = (declared.name.clone(), child.name.clone(), parent.name.clone());
-        Ok(KeyReference { name, child, columns, parent, to: key, on_delete: declared.on_delete })
+        let (on_delete, on_update) = (declared.on_delete, declared.on_update);
+        Ok(KeyReference { name, child, columns, parent, to: key, on_delete, on_update })
     }
 
     /// Refuses foreign keys of a new table that refer to nothing.

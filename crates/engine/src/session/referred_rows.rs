@@ -1,9 +1,9 @@
 //! Rows that refer to rows of other tables, in the commits that change either.
 //!
 //! Law: what a statement leaves obeys each foreign key: a row that refers has NULL in one of its
-//! columns, or a row of the other table has its key. Rows that ON DELETE takes along change in the
-//! same commit. Within a transaction a statement sees what those before have written, and what it
-//! looked up is read: it is as it was when the transaction commits.
+//! columns, or a row of the other table has its key. Rows that ON DELETE and ON UPDATE take along
+//! change in the same commit. Within a transaction a statement sees what those before have written,
+//! and what it looked up is read: it is as it was when the transaction commits.
 //!
 //! Cost: a look-up of the keys of new rows, in the other table's key. Where keys go: a look-up in
 //! an index on the columns that refer, in the order of the key; without such an index the table
@@ -32,6 +32,9 @@ use crate::spool::Spool;
 pub(super) enum Change {
     /// Rows come, or change.
     Write,
+    /// Rows change: the first half of the batches are those that go, the second half, row by row,
+    /// what they become.
+    Update,
     /// Rows go.
     Delete,
 }
@@ -64,7 +67,7 @@ impl Session {
         self.commit_tables(changes)
     }
 
-    /// The changes, and those that ON DELETE makes of them.
+    /// The changes, and those that ON DELETE and ON UPDATE make of them.
     fn with_actions(&mut self, table: &str, batches: Vec<Batch>, change: Change) -> Result<Changes, Error> {
         let batches: Vec<Batch> = batches.into_iter().map(timeless).collect();
         let mut open: Vec<(String, Vec<Batch>, Change)> = vec![(table.to_owned(), batches.clone(), change)];
@@ -76,17 +79,18 @@ impl Session {
                 let Some(rows) = self.rows_that_refer(&reference, &gone, &changes)? else { continue };
                 let child = self.catalog.table(&reference.child)?.clone();
                 let removed = rows.clone().negate();
-                let (made, change) = match (change, reference.on_delete) {
-                    (Change::Delete, OnDelete::Cascade) => (vec![removed], Change::Delete),
-                    (Change::Delete, OnDelete::SetNull) => {
+                let (made, change) = match (change, reference.on_delete, reference.on_update) {
+                    (Change::Delete, OnDelete::Cascade, _) => (vec![removed], Change::Delete),
+                    (Change::Delete, OnDelete::SetNull, _) | (Change::Update, _, OnDelete::SetNull) => {
                         let mut columns = rows.columns().to_vec();
                         for at in &reference.columns {
                             columns[*at] = new_null_array(columns[*at].data_type(), rows.len());
                         }
-                        // (A column may be computed of those.)
-                        let columns = self.complete_columns(&child, columns, rows.len())?;
-                        let fitted = self.fit_rows(&child, vec![rows.with_columns(columns.into())])?;
-                        (std::iter::once(removed).chain(fitted.into_iter().map(timeless)).collect(), Change::Write)
+                        (self.changed_child(&child, rows, columns)?, Change::Update)
+                    }
+                    (Change::Update, _, OnDelete::Cascade) => {
+                        let columns = new_keys(&reference, &child, &rows, &batches)?;
+                        (self.changed_child(&child, rows, columns)?, Change::Update)
                     }
                     _ => {
                         let parent = self.catalog.table(&parent)?;
@@ -98,6 +102,17 @@ impl Session {
             }
         }
         Ok(changes)
+    }
+
+    /// Rows of a table, and what they become with other values for some columns.
+    fn changed_child(&mut self, child: &Object, rows: Batch, columns: Vec<ArrayRef>) -> Result<Vec<Batch>, Error> {
+        // (A column may be computed of those.)
+        let columns = self.complete_columns(child, columns, rows.len())?;
+        let removed = rows.clone().negate();
+        let fitted = self.fit_rows(child, vec![rows.with_columns(columns.into())])?;
+        let made: Vec<Batch> = std::iter::once(removed).chain(fitted.into_iter().map(timeless)).collect();
+        self.check_keys(child, &made)?;
+        Ok(made)
     }
 
     /// Rows that refer to these keys, once the changes are made.
@@ -250,6 +265,27 @@ impl KeyReference {
     }
 }
 
+/// The columns of rows that refer, with the new keys of what they refer to.
+fn new_keys(reference: &KeyReference, child: &Object, rows: &Batch, changed: &[Batch]) -> Result<Vec<ArrayRef>, Error> {
+    let (old, new) = changed.split_at(changed.len() / 2);
+    let all = |batches: &[Batch]| {
+        let keys: Vec<Batch> = batches.iter().map(|batch| timeless(batch.clone()).project(&reference.to)).collect();
+        Batch::concat(&keys)
+    };
+    let (Some(old), Some(new)) = (all(old), all(new)) else { return Ok(rows.columns().to_vec()) };
+    let (old, new) = (cast_to(child, &reference.columns, &old)?, cast_to(child, &reference.columns, &new)?);
+    let own = rows.project(&reference.columns);
+    let mut places: Vec<u32> = vec![0; rows.len()];
+    for (row, key) in pairs_of(own.columns(), &old) {
+        places[row as usize] = key;
+    }
+    let mut columns = rows.columns().to_vec();
+    for (at, taken) in reference.columns.iter().zip(anabranch_batch::gather::take(&new, &places).iter()) {
+        columns[*at] = taken.clone();
+    }
+    Ok(columns)
+}
+
 fn timeless(batch: Batch) -> Batch {
     batch.with_times(Times::Constant(0)).flatten()
 }
@@ -295,6 +331,11 @@ fn with_keys(batch: &Batch, columns: &[usize], keys: &Batch) -> Batch {
 
 /// The rows that equal one of the keys, in order. The keys differ.
 fn rows_among(rows: &[ArrayRef], keys: &[ArrayRef]) -> Vec<u32> {
+    pairs_of(rows, keys).into_iter().map(|(row, _)| row).collect()
+}
+
+/// The rows that equal one of the keys, in order, each with that key.
+fn pairs_of(rows: &[ArrayRef], keys: &[ArrayRef]) -> Vec<(u32, u32)> {
     let len = |columns: &[ArrayRef]| columns.first().map_or(0, |column| column.len());
     let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
     for (key, hash) in hash_columns(keys, len(keys)).into_iter().enumerate() {
@@ -308,5 +349,6 @@ fn rows_among(rows: &[ArrayRef], keys: &[ArrayRef]) -> Vec<u32> {
         }
     }
     let equal = rows_equal(rows, &left, keys, &right);
-    left.into_iter().zip(equal).filter(|(_, equal)| *equal).map(|(row, _)| row).collect()
+    let pairs = left.into_iter().zip(right);
+    pairs.zip(equal).filter(|(_, equal)| *equal).map(|(pair, _)| pair).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_batch::{Batch, Diffs, Times, types};
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::column_type_name;
-use anabranch_sql::statement::Made;
+use anabranch_sql::statement::{CreateType, Made, TypeDefinition};
 use anabranch_sql::table::has_query;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
@@ -221,6 +221,31 @@ fn next_number(
     Ok(number)
 }
 
+/// The error of a value that a user's type does not take.
+fn type_error(made: &CreateType, name: &str, column: &str, object: &Object, rows: &Batch, row: usize) -> Error {
+    let value = || {
+        let at = object.schema.index_of(column).ok()?;
+        let value = cast(&types::widened(rows.column(at)), &DataType::Utf8View).ok()?;
+        let value = value.as_string_view();
+        value.is_valid(row).then(|| value.value(row).to_owned())
+    };
+    match &made.definition {
+        TypeDefinition::Enum(_) => {
+            let text = value().unwrap_or_default();
+            Error::data(format!("invalid input value for enum {}: \"{text}\"", made.name)).with_sqlstate("22P02")
+        }
+        TypeDefinition::Domain(_) if name.is_empty() => {
+            Error::data(format!("domain {} does not allow null values", made.name)).with_sqlstate("23502")
+        }
+        TypeDefinition::Domain(_) => {
+            let message = format!("value for domain {} violates check constraint \"{name}\"", made.name);
+            Error::data(message)
+                .with_sqlstate("23514")
+                .with_detail(format!("Failing row contains ({}).", row_text(rows.columns(), row)))
+        }
+    }
+}
+
 /// Refuses rows for which a CHECK of the table is false. Rows that go are not looked at.
 pub(super) fn check_rows(object: &Object, rows: &Batch) -> Result<(), Error> {
     let Some(plan) = &object.rules.passes else { return Ok(()) };
@@ -235,6 +260,9 @@ pub(super) fn check_rows(object: &Object, rows: &Batch) -> Result<(), Error> {
         // (A literal NULL has a type of its own.)
         let Some(passes) = answers.column(n).as_boolean_opt() else { continue };
         let Some(row) = (0..passes.len()).find(|row| passes.is_valid(*row) && !passes.value(*row)) else { continue };
+        if let Some((made, column)) = &check.of_type {
+            return Err(type_error(made, &check.name, column, object, &rows, row));
+        }
         let message = format!("new row for relation \"{}\" violates check constraint \"{}\"", object.name, check.name);
         return Err(Error::data(message)
             .with_sqlstate("23514")

@@ -146,6 +146,16 @@ impl Session {
             Statement::Update(Update { table, alias, .. }) | Statement::Delete(Delete { table, alias, .. }) => {
                 aliased(table, alias);
             }
+            Statement::ChangesInWith(with) => {
+                for statement in with.parts.iter_mut().map(|(_, part)| part).chain([&mut with.main]) {
+                    match statement {
+                        Statement::Insert(Insert { table, .. }) => own(table),
+                        Statement::Update(Update { table, alias, .. })
+                        | Statement::Delete(Delete { table, alias, .. }) => aliased(table, alias),
+                        _ => {}
+                    }
+                }
+            }
             Statement::CopyFrom(CopyFrom { table, .. }) => own(table),
             Statement::Merge(Merge { table, parts }) => {
                 own(table);

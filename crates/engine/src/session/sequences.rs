@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anabranch_sql::ast;
 use anabranch_sql::sequence::SequenceStatement;
-use anabranch_sql::statement::{Alter, AlterAction, ObjectKind};
+use anabranch_sql::statement::{Alter, AlterAction, ObjectKind, Statement};
 
 use super::durable::{COUNTERS, DEFINITION};
 use super::outcome::Outcome;
@@ -23,7 +23,9 @@ impl Session {
             return Ok(outcome);
         }
         let shape = create.options.shape()?;
-        let definition = shape.definition(&create.name);
+        let owner = create.options.owner.clone().flatten();
+        self.check_owner(owner.as_ref())?;
+        let definition = shape.owned_definition(&create.name, owner.as_ref());
         self.catalog.add_sequence(&create.name, definition, Arc::new(Counter::new(shape)));
         Ok(Outcome::done("CREATE SEQUENCE"))
     }
@@ -49,7 +51,12 @@ impl Session {
             return Err(Error::invalid(format!("RESTART value ({last}) cannot be {side} {word} ({limit})"))
                 .with_sqlstate("22023"));
         }
-        let definition = shape.definition(&alter.name);
+        let owner = match &alter.options.owner {
+            Some(owner) => owner.clone(),
+            None => owner_of(&sequence.definition),
+        };
+        self.check_owner(owner.as_ref())?;
+        let definition = shape.owned_definition(&alter.name, owner.as_ref());
         let counter = Counter::new(shape.clone());
         counter.put(CounterPlace { shape, last, is_called });
         let fact = |name, value| SealedFact { object: sequence.id, name, value };
@@ -57,6 +64,42 @@ impl Session {
         self.record_definition(vec![], vec![], facts)?;
         self.catalog.add_sequence(&alter.name, definition, Arc::new(counter));
         Ok(Outcome::done("ALTER SEQUENCE"))
+    }
+
+    /// Refuses an owner that is not there.
+    fn check_owner(&self, owner: Option<&(String, String)>) -> Result<(), Error> {
+        let Some((table, column)) = owner else { return Ok(()) };
+        let object = self.catalog.table(table)?;
+        object.schema.index_of(column).map(|_| ()).map_err(|_| {
+            Error::invalid(format!("column \"{column}\" of relation \"{table}\" does not exist")).with_sqlstate("42703")
+        })
+    }
+
+    /// Sequences that go with these tables.
+    pub(super) fn owned_sequences(&self, tables: &[String]) -> Vec<String> {
+        let is_owned = |definition: &str| owner_of(definition).is_some_and(|(table, _)| tables.contains(&table));
+        let owned = self.catalog.sequences().iter().filter(|(_, sequence)| is_owned(&sequence.definition));
+        owned.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Gives a sequence another name.
+    pub(super) fn rename_sequence(&mut self, name: &str, to: &str) -> Result<(), Error> {
+        let used = self.defaults_of(&[name.to_owned()]);
+        if let Some((table, column)) = used.first() {
+            return Err(Error::invalid(format!("sequence \"{name}\" cannot be renamed because others depend on it"))
+                .with_sqlstate("2BP01")
+                .with_detail(format!("The default of column \"{column}\" of table \"{table}\" names it."))
+                .with_hint("Drop the default, rename, and set the default anew."));
+        }
+        let Some(sequence) = self.catalog.sequences().get(name).cloned() else {
+            return Err(self.catalog.unknown_kind(ObjectKind::Sequence, name));
+        };
+        let owner = owner_of(&sequence.definition);
+        let definition = sequence.counter.place().shape.owned_definition(to, owner.as_ref());
+        let fact = SealedFact { object: sequence.id, name: DEFINITION, value: definition.clone().into_bytes() };
+        self.record_definition(vec![], vec![], vec![fact])?;
+        self.catalog.rename_sequence(name, to, definition);
+        Ok(())
     }
 
     pub(super) fn drop_sequences(&mut self, names: &[String], cascade: bool) -> Result<(), Error> {
@@ -134,5 +177,16 @@ impl Session {
             }
         }
         facts
+    }
+}
+
+/// The column that a sequence goes with.
+fn owner_of(definition: &str) -> Option<(String, String)> {
+    if !definition.contains(" OWNED BY ") {
+        return None;
+    }
+    match anabranch_sql::parse(definition).ok()?.into_iter().next()?.statement {
+        Statement::CreateSequence(create) => create.options.owner.flatten(),
+        _ => None,
     }
 }

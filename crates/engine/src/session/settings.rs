@@ -217,9 +217,9 @@ pub(super) fn unknown_setting(name: &str) -> Error {
     let known = SETTINGS.iter().map(|(name, _)| *name).chain(variables::names());
     let hint = match nearest(name, known) {
         Some(near) => format!("Did you mean \"{near}\"?"),
-        None => "SHOW ALL tells which there are.".to_owned(),
+        None => "SHOW ALL tells which there are; those of a client's own have a point, as myapp.user.".to_owned(),
     };
-    Error::invalid(format!("setting \"{name}\" does not exist")).with_hint(hint)
+    Error::invalid(format!("unrecognized configuration parameter \"{name}\"")).with_hint(hint)
 }
 
 /// A number of bytes, with a unit or without, as PostgreSQL's: `512MB`, `2 GB`; none for `off`.

@@ -1,6 +1,6 @@
 //! Command tags: the words with which a statement says that it is done.
 
-use anabranch_sql::statement::{ObjectKind, Statement, TransactionStatement};
+use anabranch_sql::statement::{ObjectKind, Statement, TransactionStatement, TypeDefinition};
 
 /// The words of a statement's command tag, without counts.
 pub fn command_tag(statement: &Statement) -> &'static str {
@@ -15,6 +15,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Update(_) => "UPDATE",
         Statement::Delete(_) => "DELETE",
         Statement::Merge(_) => "MERGE",
+        Statement::ChangesInWith(with) => command_tag(&with.main),
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CopyFrom(_) | Statement::CopyTo(_) => "COPY",
         Statement::Subscribe(_) => "SUBSCRIBE",
@@ -38,6 +39,13 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         },
         Statement::CreateSequence(_) => "CREATE SEQUENCE",
         Statement::AlterSequence(_) => "ALTER SEQUENCE",
+        Statement::CreateType(create) => match create.definition {
+            TypeDefinition::Enum(_) => "CREATE TYPE",
+            TypeDefinition::Domain(_) => "CREATE DOMAIN",
+        },
+        Statement::AddLabel(_) => "ALTER TYPE",
+        Statement::DropType { is_domain: true, .. } => "DROP DOMAIN",
+        Statement::DropType { is_domain: false, .. } => "DROP TYPE",
         Statement::CreateSchema { .. } => "CREATE SCHEMA",
         Statement::DropSchema { .. } => "DROP SCHEMA",
         Statement::Set { .. } | Statement::SetTransaction { .. } => "SET",

@@ -43,7 +43,7 @@ impl Session {
         let result = self.begin_or_end(statement);
         if was_open && self.client.transaction.is_none() {
             let is_committed = matches!(&result, Ok(Outcome::Done { tag, .. }) if tag == "COMMIT");
-            self.client.variables.end(is_committed);
+            Arc::make_mut(&mut self.client.variables).end(is_committed);
             if let Some(durability) = self.client.durability_after.take() {
                 self.client.durability = durability;
             }
@@ -69,7 +69,7 @@ impl Session {
                     staged: BTreeMap::new(),
                     savepoints: Vec::new(),
                 });
-                self.client.variables.begin();
+                Arc::make_mut(&mut self.client.variables).begin();
                 Ok(Outcome::done("BEGIN"))
             }
             TransactionStatement::Commit => match self.client.transaction.take() {
@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// Makes one commit of what the transaction has written. It is no longer the session's.
-    fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
+    pub(super) fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
         self.check_reads(&transaction)?;
         let mut changes: Vec<(String, Batch)> = Vec::new();
         for (table, staged) in &transaction.staged {
@@ -364,6 +364,7 @@ fn writes(statement: &Statement) -> bool {
         | Statement::Update(_)
         | Statement::Delete(_)
         | Statement::Merge(_)
+        | Statement::ChangesInWith(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_) => true,
         Statement::Subscribe(_) | Statement::Flush => false,
@@ -383,6 +384,9 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Alter(_)
         | Statement::CreateSequence(_)
         | Statement::AlterSequence(_)
+        | Statement::CreateType(_)
+        | Statement::AddLabel(_)
+        | Statement::DropType { .. }
         | Statement::CreateSchema { .. }
         | Statement::DropSchema { .. }
         | Statement::Subscribe(_)
@@ -391,6 +395,7 @@ fn stands_alone(statement: &Statement) -> bool {
         | Statement::Update(_)
         | Statement::Delete(_)
         | Statement::Merge(_)
+        | Statement::ChangesInWith(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_)
         | Statement::Select { .. }

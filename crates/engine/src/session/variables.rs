@@ -1,11 +1,13 @@
 //! SET, RESET and SHOW of PostgreSQL's run-time parameters.
 
+use std::sync::{Arc, PoisonError};
+
 use anabranch_sql::statement::SettingScope;
 
 use super::outcome::Outcome;
 use super::settings::unknown_setting;
 use super::state::Session;
-use super::state::variables::{Setting, SettingTakes, VARIABLES, find, taken};
+use super::state::variables::{Setting, SettingTakes, VARIABLES, WantedSetting, find, is_custom, taken};
 use crate::error::Error;
 
 impl Session {
@@ -19,7 +21,7 @@ impl Session {
         value: Option<&str>,
         scope: SettingScope,
     ) -> Result<Outcome, Error> {
-        let Some(variable) = find(name) else { return Err(unknown_setting(name)) };
+        let Some(variable) = find(name) else { return self.set_custom(name, value, scope) };
         let value = value.map(|value| taken(variable, value)).transpose()?;
         if matches!(variable.takes, SettingTakes::Nothing) {
             return Err(
@@ -29,16 +31,46 @@ impl Session {
         if scope == SettingScope::Transaction && self.client.transaction.is_none() {
             return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
         }
-        self.client.variables.put(variable.name, value, scope);
+        Arc::make_mut(&mut self.client.variables).put(variable.name, value, scope);
         Ok(Outcome::done("SET"))
+    }
+
+    /// Sets a parameter that the client has made up.
+    fn set_custom(&mut self, name: &str, value: Option<&str>, scope: SettingScope) -> Result<Outcome, Error> {
+        if !is_custom(name) {
+            return Err(unknown_setting(name));
+        }
+        if scope == SettingScope::Transaction && self.client.transaction.is_none() {
+            return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
+        }
+        let value = value.unwrap_or_default().to_owned();
+        Arc::make_mut(&mut self.client.variables).put(&name.to_lowercase(), Some(value), scope);
+        Ok(Outcome::done("SET"))
+    }
+
+    /// Sets what `set_config` has asked for.
+    pub(super) fn set_wanted(&mut self) -> Result<(), Error> {
+        let wanted = std::mem::take(&mut *self.client.wanted_settings.lock().unwrap_or_else(PoisonError::into_inner));
+        for WantedSetting { name, value, is_local } in wanted {
+            let scope = if is_local { SettingScope::Transaction } else { SettingScope::Session };
+            self.set_setting(&name, Some(&value), scope)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what `set_config` has asked for in a statement that has failed.
+    pub(super) fn forget_wanted(&mut self) {
+        self.client.wanted_settings.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Sets all parameters of the client to their defaults.
     pub(super) fn reset_variables(&mut self) {
-        let application = self.client.variables.set.remove("application_name");
-        self.client.variables.set.clear();
-        self.client.variables.local.clear();
-        self.client.variables.set.extend(application.map(|name| ("application_name", name)));
+        let variables = Arc::make_mut(&mut self.client.variables);
+        let application = variables.set.remove_entry("application_name");
+        // (A parameter that a client has made up stays one, without a value.)
+        let made_up = std::mem::take(&mut variables.set).into_keys().filter(|name| is_custom(name));
+        variables.set = made_up.map(|name| (name, String::new())).chain(application).collect();
+        variables.local.clear();
     }
 
     /// Name, value and meaning of the client's parameters.

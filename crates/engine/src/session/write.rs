@@ -9,6 +9,7 @@ use anabranch_plan::Node;
 use anabranch_sql::statement::{Delete, Insert, Update};
 use anabranch_sql::{Planned, RETURNED, Returning};
 use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
 
 use super::commit::target;
 use super::context::Named;
@@ -32,6 +33,27 @@ pub(super) struct UpdatedRows {
     pub joined: Vec<Batch>,
 }
 
+/// What a statement changes, not written yet.
+pub(super) struct TableChange {
+    pub table: String,
+    /// Rows that go, and rows that come.
+    pub old: Vec<Batch>,
+    pub new: Vec<Batch>,
+    /// What RETURNING makes of them, with its columns.
+    pub answer: Option<(SchemaRef, Rows)>,
+    pub tag: String,
+}
+
+impl TableChange {
+    /// What the client is told.
+    pub fn outcome(&self) -> Outcome {
+        match &self.answer {
+            Some((_, rows)) => Outcome::Rows(rows.clone()),
+            None => Outcome::done(self.tag.clone()),
+        }
+    }
+}
+
 impl Session {
     pub(super) fn insert_rows(&mut self, insert: &Insert) -> Result<Outcome, Error> {
         self.catalog.table(&insert.table)?;
@@ -41,6 +63,12 @@ impl Session {
     }
 
     fn insert_admitted(&mut self, insert: &Insert) -> Result<Outcome, Error> {
+        let changed = self.changed_by_insert(insert)?;
+        self.write_changed(changed)
+    }
+
+    /// What an INSERT changes.
+    pub(super) fn changed_by_insert(&mut self, insert: &Insert) -> Result<TableChange, Error> {
         let named = self.with_named_key(insert)?;
         let insert = named.as_ref().unwrap_or(insert);
         let returning = self.plan_returning(insert.returned())?;
@@ -53,7 +81,8 @@ impl Session {
             }
         };
         let n_rows = n_rows(&new);
-        self.write_returning(&insert.table, old, new.clone(), returning, new, format!("INSERT 0 {n_rows}"))
+        let answer = self.returned_rows(&insert.table, returning, new.clone())?;
+        Ok(TableChange { table: insert.table.clone(), old, new, answer, tag: format!("INSERT 0 {n_rows}") })
     }
 
     /// The rows that an INSERT proposes, with the numbers that they want.
@@ -66,6 +95,12 @@ impl Session {
     }
 
     pub(super) fn delete_rows(&mut self, delete: &Delete) -> Result<Outcome, Error> {
+        let changed = self.changed_by_delete(delete)?;
+        self.write_changed(changed)
+    }
+
+    /// What a DELETE changes.
+    pub(super) fn changed_by_delete(&mut self, delete: &Delete) -> Result<TableChange, Error> {
         self.catalog.table(&delete.table)?;
         let returning = self.plan_returning(delete.returned())?;
         let rows = self.rows_to_delete(delete)?;
@@ -74,7 +109,8 @@ impl Session {
             true => self.joined_rows_to_delete(delete, n_rows)?,
             false => rows.clone(),
         };
-        self.write_returning(&delete.table, rows, vec![], returning, shown, format!("DELETE {n_rows}"))
+        let answer = self.returned_rows(&delete.table, returning, shown)?;
+        Ok(TableChange { table: delete.table.clone(), old: rows, new: vec![], answer, tag: format!("DELETE {n_rows}") })
     }
 
     /// The rows that a DELETE takes, each with the row that USING joins it with.
@@ -105,6 +141,12 @@ impl Session {
     }
 
     pub(super) fn update_rows(&mut self, update: &Update) -> Result<Outcome, Error> {
+        let changed = self.changed_by_update(update)?;
+        self.write_changed(changed)
+    }
+
+    /// What an UPDATE changes.
+    pub(super) fn changed_by_update(&mut self, update: &Update) -> Result<TableChange, Error> {
         self.catalog.table(&update.table)?;
         let returning = self.plan_returning(update.returned())?;
         let UpdatedRows { old, new, joined } = self.updated_rows(update)?;
@@ -113,7 +155,8 @@ impl Session {
         }
         let n_rows = n_rows(&new);
         let shown = if returning.as_ref().is_some_and(is_over_joined) { joined } else { new.clone() };
-        self.write_returning(&update.table, old, new, returning, shown, format!("UPDATE {n_rows}"))
+        let answer = self.returned_rows(&update.table, returning, shown)?;
+        Ok(TableChange { table: update.table.clone(), old, new, answer, tag: format!("UPDATE {n_rows}") })
     }
 
     /// The rows that an UPDATE changes, as they are and as they shall be. One that FROM joins with
@@ -136,49 +179,47 @@ impl Session {
     }
 
     /// The plan of RETURNING, if there is one.
-    fn plan_returning(&self, returning: Option<Returning<'_>>) -> Result<Option<Planned>, Error> {
+    pub(super) fn plan_returning(&self, returning: Option<Returning<'_>>) -> Result<Option<Planned>, Error> {
         returning.map(|returning| Ok(self.plan_returned(&returning)?.planned)).transpose()
     }
 
-    /// Takes rows out of a table and puts others in, as one commit; answers with what RETURNING
-    /// makes of `shown`.
-    pub(super) fn write_returning(
-        &mut self,
+    /// What RETURNING makes of rows, with its columns.
+    pub(super) fn returned_rows(
+        &self,
         table: &str,
-        old: Vec<Batch>,
-        new: Vec<Batch>,
         returning: Option<Planned>,
         shown: Vec<Batch>,
-        tag: String,
-    ) -> Result<Outcome, Error> {
-        let answer = match &returning {
-            Some(planned) => {
-                let object = self.catalog.table(table)?.clone();
-                let mut rows = Vec::with_capacity(shown.len());
-                for batch in shown {
-                    let batch = batch.with_times(Times::Constant(0)).flatten();
-                    // (Behind the table's columns may be those that the change joined.)
-                    let (own, joined) = batch.columns().split_at(object.schema.fields().len());
-                    let mut columns = fit_lengths(target(&object), own.to_vec())?;
-                    columns.extend_from_slice(joined);
-                    rows.push(batch.with_columns(columns.into()));
-                }
-                let schema = planned.columns();
-                let rows = evaluate_over(&planned.plan, rows)?;
-                Some(Rows::new(
-                    schema.clone(),
-                    finish(&schema, &rows, &WantedRows { order: &[], offset: 0, limit: None })?,
-                ))
-            }
-            None => None,
-        };
+    ) -> Result<Option<(SchemaRef, Rows)>, Error> {
+        let Some(planned) = returning else { return Ok(None) };
+        let object = self.catalog.table(table)?.clone();
+        let mut rows = Vec::with_capacity(shown.len());
+        for batch in shown {
+            let batch = batch.with_times(Times::Constant(0)).flatten();
+            // (Behind the table's columns may be those that the change joined.)
+            let (own, joined) = batch.columns().split_at(object.schema.fields().len());
+            let mut columns = fit_lengths(target(&object), own.to_vec())?;
+            columns.extend_from_slice(joined);
+            rows.push(batch.with_columns(columns.into()));
+        }
+        let schema = planned.columns();
+        let rows = evaluate_over(&planned.plan, rows)?;
+        let wanted = WantedRows { order: &[], offset: 0, limit: None };
+        let rows = Rows::new(schema.clone(), finish(&schema, &rows, &wanted)?);
+        Ok(Some((schema, rows)))
+    }
+
+    /// Takes rows out of a table and puts others in, as one commit.
+    pub(super) fn write_changed(&mut self, changed: TableChange) -> Result<Outcome, Error> {
+        let TableChange { table, old, new, answer, tag } = changed;
+        let is_update = !old.is_empty() && tag.starts_with("UPDATE") && are_aligned(&old, &new);
         let removed = old.into_iter().map(|batch| batch.flatten().negate());
-        match new.is_empty() {
+        match (new.is_empty(), is_update) {
             // (Rows that go break nothing but what refers to them.)
-            true => self.commit_referring(table, removed.collect(), Change::Delete)?,
-            false => self.write_checked(table, removed.chain(new).collect())?,
+            (true, _) => self.commit_referring(&table, removed.collect(), Change::Delete)?,
+            (false, true) => self.write_as(&table, removed.chain(new).collect(), Change::Update)?,
+            (false, false) => self.write_checked(&table, removed.chain(new).collect())?,
         };
-        Ok(answer.map_or_else(|| Outcome::done(tag), Outcome::Rows))
+        Ok(answer.map_or_else(|| Outcome::done(tag), |(_, rows)| Outcome::Rows(rows)))
     }
 
     /// The rows of a planned query, cut to its LIMIT.
@@ -229,10 +270,14 @@ impl Session {
     /// Applies changes to a table as one commit, unless they break NOT NULL, a CHECK, a key or a
     /// foreign key.
     pub(super) fn write_checked(&mut self, table: &str, changes: Vec<Batch>) -> Result<Time, Error> {
+        self.write_as(table, changes, Change::Write)
+    }
+
+    fn write_as(&mut self, table: &str, changes: Vec<Batch>, change: Change) -> Result<Time, Error> {
         let object = self.catalog.table(table)?.clone();
         let changes = self.fit_rows(&object, changes)?;
         self.check_keys(&object, &changes)?;
-        self.commit_referring(table, changes, Change::Write)
+        self.commit_referring(table, changes, change)
     }
 
     /// Changes as a table stores them, unless they break NOT NULL or a CHECK.
@@ -284,6 +329,11 @@ impl Session {
         let rows = vec![0u32; n_rows];
         Ok(Some(anabranch_batch::gather::take(&[column], &rows)[0].clone()))
     }
+}
+
+/// Whether each batch of old rows has one of as many new ones.
+fn are_aligned(old: &[Batch], new: &[Batch]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.len() == new.len())
 }
 
 /// Whether RETURNING names columns that the change joined.

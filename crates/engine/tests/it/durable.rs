@@ -81,7 +81,7 @@ fn names_that_were_chosen_stay() {
     );
     run(
         &mut session,
-        "DROP INDEX t_a_idx; CREATE VIEW v AS SELECT a FROM t; CREATE OR REPLACE VIEW v AS SELECT b FROM t",
+        "DROP INDEX t_a_idx; CREATE VIEW v AS SELECT a FROM t; CREATE OR REPLACE VIEW v AS SELECT b AS a FROM t",
     );
     run(&mut session, "INSERT INTO t VALUES (1, 2); CREATE TABLE u AS SELECT a + b AS c, 'x' AS d FROM t");
     drop(session);
@@ -94,6 +94,37 @@ fn names_that_were_chosen_stay() {
     let mut session = open(&disk);
     assert_eq!(ask(&mut session, "SHOW TABLES"), ["t z null", "u c, d null"]);
     assert_eq!(ask(&mut session, "SELECT * FROM t"), Vec::<String>::new());
+}
+
+#[test]
+fn domains_and_enumerations_come_back() {
+    let disk = SimulatedDisk::new();
+    let mut session = open(&disk);
+    run(&mut session, "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE DOMAIN posint AS int CHECK (value > 0)");
+    run(
+        &mut session,
+        "CREATE TABLE p (n text, m mood, k posint); CREATE MATERIALIZED VIEW v AS SELECT max(m) AS m FROM p",
+    );
+    run(
+        &mut session,
+        "INSERT INTO p VALUES ('a', 'happy', 1), ('b', 'sad', 2); ALTER TYPE mood ADD VALUE 'odd' AFTER 'sad'",
+    );
+    run(&mut session, "INSERT INTO p VALUES ('c', 'odd', 3); ALTER TABLE p ADD COLUMN l posint DEFAULT 4");
+    drop(session);
+    let mut session = open(&disk);
+    assert_eq!(
+        ask(&mut session, "SELECT n FROM (SELECT n, row_number() OVER (ORDER BY m) AS r FROM p) q WHERE r = 2"),
+        ["c"]
+    );
+    assert_eq!(ask(&mut session, "SELECT m FROM v"), ["happy"]);
+    assert_eq!(fail(&mut session, "INSERT INTO p VALUES ('d', 'none', 1, 1)").sqlstate(), "22P02");
+    assert_eq!(fail(&mut session, "INSERT INTO p VALUES ('d', 'ok', 0, 1)").sqlstate(), "23514");
+    assert_eq!(fail(&mut session, "UPDATE p SET l = -1").sqlstate(), "23514");
+    assert_eq!(fail(&mut session, "DROP TYPE mood").sqlstate(), "2BP01");
+    run(&mut session, "DROP TABLE p CASCADE; DROP TYPE mood; DROP DOMAIN posint");
+    drop(session);
+    let mut session = open(&disk);
+    assert_eq!(fail(&mut session, "CREATE TABLE p (m mood)").sqlstate(), "42704");
 }
 
 #[test]
@@ -270,7 +301,7 @@ fn a_full_disk_leaves_reads_and_room_brings_writes_back() {
         "DELETE FROM t",
         "DROP VIEW w",
         "DROP TABLE t CASCADE",
-        "CREATE OR REPLACE VIEW w AS SELECT v FROM t",
+        "CREATE OR REPLACE VIEW w AS SELECT k + 1 AS k FROM t",
         "CREATE MATERIALIZED VIEW x AS SELECT k FROM t",
         "CREATE TABLE u AS SELECT 1 AS a",
         "SET retain_history = '1 h'",

@@ -21,7 +21,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type};
 use datafusion_common::{Result as DfResult, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use self::change::{append, join, prepend, remove, replace, reverse, slice, trim};
+use self::change::{append, assign, assign_part, join, prepend, remove, replace, reverse, slice, trim};
 use self::look::{
     cardinality, compare, contains, dimensions, element, has, length, lower, n_dimensions, overlaps, position,
     positions,
@@ -65,7 +65,7 @@ pub(crate) struct ArrayFunction {
 /// Names, arguments, how many of them must be given, answer, what computes it.
 type Entry = (&'static [&'static str], &'static [ArrayCall], usize, Answer, Compute);
 
-const FUNCTIONS: [Entry; 20] = {
+const FUNCTIONS: [Entry; 22] = {
     use ArrayCall::{Array, Element, Int};
     [
         (
@@ -123,6 +123,8 @@ const FUNCTIONS: [Entry; 20] = {
         ),
         (&["array_slice", "list_slice"], &[Array, Int, Int, Int], 3, Answer::Array, slice),
         (&["trim_array"], &[Array, Int], 2, Answer::Array, trim),
+        (&["__array_assigned"], &[Array, Element, Int], 3, Answer::Array, assign),
+        (&["__array_assigned_part"], &[Array, Array, Int, Int], 4, Answer::Array, assign_part),
         (&["array_reverse", "list_reverse"], &[Array], 1, Answer::Array, reverse),
     ]
 };

@@ -22,7 +22,10 @@ use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry};
+use crate::functions::{
+    arrays, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms,
+    user_types,
+};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -75,6 +78,8 @@ impl Functions {
             .chain(forms::all())
             .chain(json::all())
             .chain(texts::all())
+            .chain(unicode_forms::all())
+            .chain(user_types::all())
             .chain(trigonometry::all())
             .chain(cut_time::all())
             .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()]);

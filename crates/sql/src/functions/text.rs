@@ -13,6 +13,7 @@ use datafusion_expr::{
 };
 
 use crate::resolve::documents::shown_form_of;
+use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::sql_name;
 
 /// A function of one text to another.
@@ -286,6 +287,10 @@ impl ScalarUDFImpl for TypeOf {
     /// (Columns have marks in plans only.)
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
+        let name = field.as_ref().and_then(|(_, field)| type_of(field).map(str::to_owned));
+        if let Some(name) = name {
+            return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
+        }
         Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {
             Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.to_string())))),
             None => ExprSimplifyResult::Original(args),

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-use crate::syntax::statement::{Made, ObjectKind, Watermark};
+use crate::syntax::statement::{CreateType, Made, ObjectKind, Watermark};
 
 /// The relations that names may refer to. Names are as PostgreSQL folds them: lower case unless
 /// quoted.
@@ -52,6 +52,18 @@ pub trait Catalog: Sync {
 
     /// A function of a user's, or one that tells of the catalog, as of now.
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let _ = name;
+        None
+    }
+
+    /// Whether a name is that of a sequence.
+    fn is_sequence(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// A user's type.
+    fn user_type(&self, name: &str) -> Option<CreateType> {
         let _ = name;
         None
     }

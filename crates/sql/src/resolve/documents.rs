@@ -10,6 +10,8 @@ use std::sync::Arc;
 use anabranch_batch::{TextLimit, without_limits};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
+use crate::resolve::type_marks::{EnumMark, type_of};
+
 /// Arrow's key for the name of a type beside its own.
 const KEY: &str = "ARROW:extension:name";
 
@@ -89,12 +91,15 @@ pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
         TextLimit::Char(_) => Some(CHARACTER),
         TextLimit::Varchar(_) => None,
     };
-    if schema.fields().iter().all(|field| mark(field).is_none()) {
+    if schema.fields().iter().all(|field| mark(field).is_none() && type_of(field).is_none()) {
         return plain;
     }
     let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| {
         let marked = |mark: &str| HashMap::from([(KEY.to_string(), mark.to_string())]);
-        let plain = plain.as_ref().clone();
+        let plain = plain.as_ref().clone().with_metadata(HashMap::new());
+        if let Some(enumeration) = EnumMark::of(given) {
+            return enumeration.declare(plain);
+        }
         mark(given).map_or(plain.clone(), |mark| plain.with_metadata(marked(mark)))
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

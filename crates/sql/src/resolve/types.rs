@@ -25,8 +25,10 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
+use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
+use crate::syntax::names::fold;
 use crate::time::precision::precision_of;
 
 /// The Arrow type of an SQL type.
@@ -87,6 +89,18 @@ pub fn arrow_type(sql: &SqlType) -> Result<DataType> {
     })
 }
 
+/// The name of a type that is none of the built-in ones.
+pub(crate) fn user_name(sql: &SqlType) -> Option<String> {
+    let SqlType::Custom(name, modifiers) = sql else { return None };
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+    let own = match parts?.as_slice() {
+        [own] => own.clone(),
+        [schema, own] if schema == "public" => own.clone(),
+        _ => return None,
+    };
+    (modifiers.is_empty() && arrow_type(sql).is_err()).then_some(own)
+}
+
 /// The length or form that a type declares. `char` alone is `char(1)`.
 ///
 /// # Errors
@@ -135,8 +149,20 @@ pub(crate) fn time_precision(sql: &SqlType) -> Result<Option<TimePrecision>> {
     }
 }
 
+/// A name as it is written.
+fn quoted_where_needed(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit();
+    match name.bytes().all(is_plain) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
 /// The SQL name of a relation's column type, with its declared length or precision.
 pub fn column_type_name(field: &Field) -> String {
+    if let Some(user) = type_of(field) {
+        return quoted_where_needed(user);
+    }
     match (limit_of(field), TimePrecision::of(field)) {
         (Some(limit), _) => limit.to_string(),
         (None, Some(TimePrecision(digits))) => format!("{}({digits})", sql_name(field.data_type())),

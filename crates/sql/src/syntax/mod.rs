@@ -1,5 +1,6 @@
 //! From text to syntax trees: statements and their grammar, before any name is resolved.
 
+pub(crate) mod changes_in_with;
 pub(crate) mod dialect;
 pub mod files;
 pub(crate) mod names;
@@ -12,6 +13,7 @@ pub mod sequence;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;
+pub(crate) mod subscripts;
 pub mod table;
 pub(crate) mod template;
 pub(crate) mod walk;

@@ -19,15 +19,17 @@ pub struct ForeignKey {
     pub to: Vec<String>,
     /// What becomes of rows that refer to a row that is deleted.
     pub on_delete: OnDelete,
+    /// What becomes of rows that refer to a row whose key is changed.
+    pub on_update: OnDelete,
 }
 
-/// What becomes of rows that refer to a row that is deleted.
+/// What becomes of rows that refer to a row that is deleted, or whose key is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDelete {
-    /// `NO ACTION`, `RESTRICT`: the row is not deleted.
+    /// `NO ACTION`, `RESTRICT`: the row is not deleted, or keeps its key.
     #[default]
     Refuse,
-    /// `CASCADE`: they are deleted too.
+    /// `CASCADE`: they are deleted too, or get the new key.
     Cascade,
     /// `SET NULL`: they refer to nothing.
     SetNull,
@@ -38,12 +40,18 @@ impl ForeignKey {
     pub fn text(&self) -> String {
         let list = |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
         let to = if self.to.is_empty() { String::new() } else { format!("({})", list(&self.to)) };
-        let action = match self.on_delete {
-            OnDelete::Refuse => "",
-            OnDelete::Cascade => " ON DELETE CASCADE",
-            OnDelete::SetNull => " ON DELETE SET NULL",
+        let actions = self.actions_text();
+        format!("FOREIGN KEY ({}) REFERENCES {}{to}{actions}", list(&self.columns), quoted_path(&self.table))
+    }
+
+    /// The actions, as PostgreSQL shows them.
+    pub fn actions_text(&self) -> String {
+        let text = |when: &str, action| match action {
+            OnDelete::Refuse => String::new(),
+            OnDelete::Cascade => format!(" ON {when} CASCADE"),
+            OnDelete::SetNull => format!(" ON {when} SET NULL"),
         };
-        format!("FOREIGN KEY ({}) REFERENCES {}{to}{action}", list(&self.columns), quoted_path(&self.table))
+        text("UPDATE", self.on_update) + &text("DELETE", self.on_delete)
     }
 
     /// The statement that adds it to a table.
@@ -64,25 +72,22 @@ pub(crate) fn foreign_key(constraint: ast::ForeignKeyConstraint, column: Option<
         let hint = "Leave it out: a row with NULL in one of the columns refers to nothing. A CHECK can ask for more.";
         return Err(SqlError::unsupported(kind.to_string(), hint));
     }
-    if let Some(action) = constraint.on_update
-        && !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict)
-    {
-        let hint = "INSERT the row with the new key, UPDATE the rows that refer to it, then DELETE the old one.";
-        return Err(SqlError::unsupported(format!("ON UPDATE {action}"), hint));
-    }
     let characteristics = constraint.characteristics.unwrap_or_default();
     if matches!(characteristics.initially, Some(DeferrableInitial::Deferred)) {
         let hint = "Leave it out: each statement is checked, so the row that is referred to is written first.";
         return Err(SqlError::unsupported("INITIALLY DEFERRED", hint));
     }
-    let on_delete = match constraint.on_delete {
-        None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => OnDelete::Refuse,
-        Some(ReferentialAction::Cascade) => OnDelete::Cascade,
-        Some(ReferentialAction::SetNull) => OnDelete::SetNull,
+    let action = |when: &str, action| match action {
+        None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => Ok(OnDelete::Refuse),
+        Some(ReferentialAction::Cascade) => Ok(OnDelete::Cascade),
+        Some(ReferentialAction::SetNull) => Ok(OnDelete::SetNull),
         Some(ReferentialAction::SetDefault) => {
-            return Err(SqlError::unsupported("ON DELETE SET DEFAULT", "Write ON DELETE SET NULL, or CASCADE."));
+            let hint = format!("Write ON {when} SET NULL, or CASCADE.");
+            Err(SqlError::unsupported(format!("ON {when} SET DEFAULT"), hint))
         }
     };
+    let on_delete = action("DELETE", constraint.on_delete)?;
+    let on_update = action("UPDATE", constraint.on_update)?;
     let columns: Vec<String> = match column {
         Some(column) => vec![column.to_owned()],
         None => constraint.columns.iter().map(fold).collect(),
@@ -99,5 +104,5 @@ pub(crate) fn foreign_key(constraint: ast::ForeignKeyConstraint, column: Option<
         }
     }
     let name = constraint.name.as_ref().map(fold).unwrap_or_default();
-    Ok(ForeignKey { name, columns, table: object_name(&constraint.foreign_table)?, to, on_delete })
+    Ok(ForeignKey { name, columns, table: object_name(&constraint.foreign_table)?, to, on_delete, on_update })
 }

@@ -5,7 +5,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::names::quoted_path;
+use super::names::{quoted, quoted_path};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_names::sql_name;
 
@@ -37,6 +37,8 @@ pub struct SequenceOptions {
     pub cycles: Option<bool>,
     /// `RESTART`, alone or `WITH n` (ALTER only).
     pub restart: Option<Option<i64>>,
+    /// `OWNED BY table.column`; NONE is `Some(None)`.
+    pub owner: Option<Option<(String, String)>>,
 }
 
 /// What a sequence does.
@@ -148,6 +150,15 @@ impl SequenceShape {
             quoted_path(name),
             sql_name(data_type)
         )
+    }
+
+    /// The statement that makes the sequence for an owner.
+    pub fn owned_definition(&self, name: &str, owner: Option<&(String, String)>) -> String {
+        let text = self.definition(name);
+        match owner {
+            Some((table, column)) => format!("{text} OWNED BY {}.{}", quoted_path(table), quoted(column)),
+            None => text,
+        }
     }
 }
 

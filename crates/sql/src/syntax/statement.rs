@@ -47,6 +47,8 @@ pub enum Statement {
     Delete(Delete),
     /// `MERGE`.
     Merge(Merge),
+    /// A statement whose WITH changes tables.
+    ChangesInWith(Box<ChangesInWith>),
     /// `TRUNCATE`.
     Truncate(Truncate),
     /// `COPY .. FROM`.
@@ -82,6 +84,21 @@ pub enum Statement {
     CreateSequence(SequenceStatement),
     /// `ALTER SEQUENCE`, but for another name.
     AlterSequence(SequenceStatement),
+    /// `CREATE TYPE .. AS ENUM` and `CREATE DOMAIN`.
+    CreateType(Box<CreateType>),
+    /// `ALTER TYPE .. ADD VALUE`.
+    AddLabel(AddLabel),
+    /// `DROP TYPE` and `DROP DOMAIN`.
+    DropType {
+        /// Their names.
+        names: Vec<String>,
+        /// Whether DOMAIN was said.
+        is_domain: bool,
+        /// Whether missing types are passed over.
+        if_exists: bool,
+        /// Whether columns of the types go too.
+        cascade: bool,
+    },
     /// `CREATE SCHEMA`.
     CreateSchema {
         /// Its name.
@@ -248,6 +265,74 @@ impl Rules {
     }
 }
 
+/// A statement whose WITH changes tables.
+#[derive(Clone, Debug)]
+pub struct ChangesInWith {
+    /// Names of WITH, and the INSERT, UPDATE or DELETE of each.
+    pub parts: Vec<(String, Statement)>,
+    /// What the parts are for: a query, or another INSERT, UPDATE or DELETE.
+    pub main: Statement,
+}
+
+/// `CREATE TYPE .. AS ENUM` and `CREATE DOMAIN`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateType {
+    /// The type.
+    pub name: String,
+    /// What it is.
+    pub definition: TypeDefinition,
+}
+
+/// What a user's type is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeDefinition {
+    /// The labels in their order.
+    Enum(Vec<String>),
+    /// A type with conditions.
+    Domain(Domain),
+}
+
+/// `CREATE DOMAIN`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    /// The type of its values.
+    pub base: ast::DataType,
+    /// The default of columns.
+    pub default: Option<ast::Expr>,
+    /// Whether NULL is no value.
+    pub is_not_null: bool,
+    /// Conditions over `VALUE`, with the names that were given.
+    pub checks: Vec<(Option<String>, ast::Expr)>,
+}
+
+impl Domain {
+    /// The conditions with their names, made up where none was given.
+    pub fn named_checks(&self, domain: &str) -> Vec<(String, ast::Expr)> {
+        let mut named: Vec<(String, ast::Expr)> = Vec::with_capacity(self.checks.len());
+        for (name, expr) in &self.checks {
+            let is_free = |name: &String| named.iter().all(|(known, _)| known != name);
+            let base = format!("{domain}_check");
+            let mut tried = std::iter::once(base.clone()).chain((1..).map(|n| format!("{base}{n}")));
+            let name = name.clone().or_else(|| tried.find(is_free)).unwrap_or(base);
+            named.push((name, expr.clone()));
+        }
+        named
+    }
+}
+
+/// `ALTER TYPE name ADD VALUE [IF NOT EXISTS] label [{BEFORE | AFTER} other]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddLabel {
+    /// The enumeration.
+    pub name: String,
+    /// The new label.
+    pub label: String,
+    /// Whether a label that is there is left as it is.
+    pub is_lenient: bool,
+    /// Whether the label stands before another, and that one.
+    pub beside: Option<(bool, String)>,
+}
+
 /// `[CONSTRAINT name] CHECK (expr)`: no row for which the condition is false.
 #[derive(Clone, Debug)]
 pub struct Check {
@@ -255,6 +340,8 @@ pub struct Check {
     pub name: String,
     /// The condition, over the table's columns.
     pub expr: ast::Expr,
+    /// The user's type whose check it is, and the column of that type.
+    pub of_type: Option<(CreateType, String)>,
 }
 
 /// Where the values of a column come from.
@@ -483,6 +570,8 @@ pub struct CreateView {
     pub name: String,
     /// Whether the rows are kept.
     pub materialized: bool,
+    /// How long it is there.
+    pub lifetime: LifetimeClause,
     /// Whether an object of that name is left as it is.
     pub if_not_exists: bool,
     /// Whether a view of that name gives way.

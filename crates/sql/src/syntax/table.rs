@@ -10,13 +10,15 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast::{self, Expr, Ident};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::type_names::{is_text, sql_name};
+use crate::resolve::type_names::is_text;
 use crate::resolve::types::column_type_name;
 pub use crate::syntax::names::quoted_path;
 use crate::syntax::names::{fold, quoted};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::references::ForeignKey;
-use crate::syntax::statement::{AlterAction, Check, CreateTable, Made, NewColumn, Numbering, NumberingForm, Rules};
+use crate::syntax::statement::{
+    AlterAction, Check, CreateTable, CreateType, Made, NewColumn, Numbering, NumberingForm, Rules,
+};
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 
 impl Rules {
@@ -56,11 +58,19 @@ impl Rules {
             };
             self.free_name(base)
         });
-        self.checks.push(Check { name, expr });
+        self.checks.push(Check { name, expr, of_type: None });
     }
 }
 
 impl Check {
+    /// Takes note of a label that an enumeration has got.
+    pub fn add_label(&mut self, made: &CreateType, label: &str) {
+        if let (Some((of, _)), Expr::InList { list, .. }) = (&mut self.of_type, &mut self.expr) {
+            *of = made.clone();
+            list.push(Expr::value(ast::Value::SingleQuotedString(label.to_owned())));
+        }
+    }
+
     /// Whether the condition names a column.
     pub fn names(&self, column: &str) -> bool {
         names_column(&self.expr, column)
@@ -280,6 +290,11 @@ impl Altered {
         let mut rename = Rename { from, to };
         for check in &mut table.rules.checks {
             change(&mut check.expr, &mut rename)?;
+            check
+                .of_type
+                .iter_mut()
+                .filter(|(_, column)| column == from)
+                .for_each(|(_, column)| *column = to.to_owned());
         }
         let own = table.rules.references.iter_mut().flat_map(|reference| &mut reference.columns);
         own.filter(|column| *column == from).for_each(|column| *column = to.to_owned());
@@ -329,12 +344,14 @@ impl Altered {
         let old = self.table.columns[at].clone();
         let (was, is) = (old.data_type(), field.data_type());
         if using.is_none() && is_text(was) && !is_text(is) {
-            let wanted = sql_name(is);
+            let wanted = column_type_name(field);
             let message = format!("column \"{column}\" cannot be cast automatically to type {wanted}");
             return Err(SqlError::new(ErrorKind::Type, message)
                 .with_hint(format!("Say what becomes of the values: USING \"{column}\"::{text}.")));
         }
         self.table.columns[at] = field.clone().with_name(column).with_nullable(old.is_nullable());
+        // (What the old type checks goes with it.)
+        self.table.rules.checks.retain(|check| check.of_type.as_ref().is_none_or(|(_, of)| of != column));
         if let Filled::Before(name) = &self.from[at] {
             let value = match using {
                 Some(using) => using.to_string(),
@@ -461,7 +478,11 @@ impl CreateTable {
             parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
         }
         parts.extend(
-            self.rules.checks.iter().map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expr)),
+            self.rules
+                .checks
+                .iter()
+                .filter(|check| check.of_type.is_none())
+                .map(|check| format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expr)),
         );
         let references = self.rules.references.iter();
         parts.extend(references.map(|key| format!("CONSTRAINT {} {}", quoted(&key.name), key.text())));

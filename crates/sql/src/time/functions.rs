@@ -358,8 +358,7 @@ fn number_to_char(values: &ArrayRef, templates: &ArrayRef) -> DfResult<ArrayRef>
         let mut written = String::new();
         if let Some(floats) = floats {
             let value = floats.value(row);
-            let result = template.write_float(value, digits_max, &mut written);
-            result.map_err(|problem| exec_datafusion_err!("{problem}"))?;
+            template.write_float(value, digits_max, &mut written);
         } else {
             digits.clear();
             print(row, &mut digits);

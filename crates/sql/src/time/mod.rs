@@ -18,7 +18,7 @@ pub(crate) mod interval;
 pub(crate) mod interval_input;
 pub(crate) mod literal;
 pub mod moments;
-mod number_template;
+pub(crate) mod number_template;
 mod percent;
 pub(crate) mod precision;
 mod template;

@@ -5,6 +5,8 @@
 //! before the first digit, unless `S`, `MI`, `PL`, `SG` or `PR` say where. A number with too many
 //! digits is written as `#`. Law: the answer is PostgreSQL 15's in the C locale.
 
+mod reading;
+
 use super::to_char::ordinal_ending;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,18 +219,16 @@ impl NumberTemplate {
                 self.is_scientific = true;
                 Mark::Silent
             }
+            "B" => Mark::Silent,
             other => return Err(format!("pattern \"{other}\" of a number's template is not supported")),
         })
     }
 
     /// Writes a float, of which so many digits are certain; further ones are cut off, as PostgreSQL
     /// does.
-    ///
-    /// # Errors
-    /// NaN and infinity, which have no digits.
-    pub(crate) fn write_float(&self, value: f64, digits_max: usize, out: &mut String) -> Result<(), String> {
+    pub(crate) fn write_float(&self, value: f64, digits_max: usize, out: &mut String) {
         if !value.is_finite() {
-            return Err(format!("to_char of {value} is not supported: it has no digits"));
+            return self.write_word(value < 0.0, if value.is_nan() { "NaN" } else { "Infinity" }, out);
         }
         let (is_negative, behind) = (value.is_sign_negative() && value != 0.0, self.behind);
         let value = value.abs();
@@ -237,11 +237,11 @@ impl NumberTemplate {
             let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
             out.push_str(&format!("{}{mantissa}e{sign}{exponent:0>2}", if is_negative { '-' } else { ' ' }));
-            return Ok(());
+            return;
         }
         if self.is_roman {
             self.write_rounded(is_negative, format!("{:.0}", value.round_ties_even()), out);
-            return Ok(());
+            return;
         }
         let value = value * 10f64.powi(i32::try_from(self.shifted).unwrap_or(i32::MAX));
         let n_whole = format!("{value:.0}").len();
@@ -249,7 +249,14 @@ impl NumberTemplate {
         let digits = format!("{value:.behind$}");
         let is_negative = is_negative && digits.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
         NumberTemplate { behind, ..self.clone() }.write_rounded(is_negative, digits, out);
-        Ok(())
+    }
+
+    /// Writes `NaN` or `Infinity` in the places of digits, if there are enough.
+    fn write_word(&self, is_negative: bool, word: &str, out: &mut String) {
+        match self.is_scientific {
+            true => out.push_str(&format!(" {}.{}", "#".repeat(self.before), "#".repeat(self.behind + 4))),
+            false => self.write_rounded(is_negative, word.to_owned(), out),
+        }
     }
 
     /// Writes a number of the digits `12.340`, which are exact.
@@ -258,6 +265,9 @@ impl NumberTemplate {
             Some(digits) => (true, digits),
             None => (false, digits),
         };
+        if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+            return self.write_word(is_negative, digits, out);
+        }
         if self.is_scientific {
             return write_scientific(is_negative, digits, self.behind, out);
         }

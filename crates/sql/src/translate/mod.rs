@@ -76,7 +76,7 @@ impl Translator {
             other => (0, None, other),
         };
         let Ordered { plan, order, visible } = self.ordered(input)?;
-        Ok(Planned { plan, visible, finish: Finish { order, offset, limit }, forms: vec![] })
+        Ok(Planned { plan, visible, finish: Finish { order, offset, limit }, forms: vec![], enums: vec![] })
     }
 
     /// A query to be kept current.

@@ -133,12 +133,11 @@ fn show_describe_drop_and_set_parse() {
 fn what_cannot_work_names_the_way_out() {
     for (text, word) in [
         ("alter schema s rename to t", "sequences can be altered"),
-        ("alter table t add foreign key (a) references u (a) on update cascade", "UPDATE the rows"),
+        ("alter table t add foreign key (a) references u (a) on update set default", "SET NULL"),
         ("create trigger x after insert on t execute function f()", "SUBSCRIBE"),
         ("create sink s from v with (a = b)", "SUBSCRIBE"),
-        ("create index on t (lower(a))", "materialized view"),
+        ("create unique index on t (lower(a))", "GENERATED ALWAYS AS"),
         ("create table x (a int, foreign key (a) references t (a) initially deferred)", "written first"),
-        ("create sequence s owned by t.a", "serial"),
         ("insert or replace into t values (1)", "ON CONFLICT (key) DO UPDATE"),
         ("insert or ignore into t values (1)", "ON CONFLICT DO NOTHING"),
     ] {
@@ -161,7 +160,6 @@ fn syntax_errors_have_a_place() {
         ("select 1; select 2 /* abc; select 3", "unterminated /* comment", 19),
         ("select $x$ abc", "unterminated dollar-quoted string", 7),
         ("create table t (a int, a text)", "column \"a\" is specified more than once", 23),
-        ("create table t (a intt)", "type \"intt\" does not exist", 16),
         ("drop t", "syntax error at or near \"t\"", 5),
         ("select 1 1", "syntax error at or near \"1\"", 9),
     ] {

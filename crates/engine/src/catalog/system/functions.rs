@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result as DfResult, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use super::lists::{DATABASE, SETTINGS, format_type, system_oid, type_lines};
+use super::lists::{DATABASE, format_type, system_oid, type_lines};
 use super::rows::check_oid;
 use super::schema::{list, text};
 use super::snapshot::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC, Snapshot, quoted};
@@ -143,13 +143,8 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     ("pg_total_relation_size", Gives::Long, zero),
     ("pg_database_size", Gives::Long, zero),
     ("pg_tablespace_size", Gives::Long, zero),
-    ("txid_current", Gives::Long, zero),
     ("pg_stat_get_numscans", Gives::Long, zero),
     ("pg_stat_get_live_tuples", Gives::Long, zero),
-    ("parse_ident", Gives::Texts, |_, args| {
-        let names: Vec<ScalarValue> = identifiers(&words(args, 0)?)?.iter().map(|name| text(name)).collect();
-        Some(list(&names, &DataType::Utf8View))
-    }),
     ("pg_my_temp_schema", Gives::Oid, |_, _| Some(ScalarValue::UInt32(Some(0)))),
     ("pg_postmaster_start_time", Gives::Time, null),
     ("pg_conf_load_time", Gives::Time, null),
@@ -157,6 +152,16 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         let oid = relation_oid(snapshot, args, 0)?;
         let sequence = snapshot.sequences.iter().find(|sequence| sequence.oid == oid)?;
         Some(ScalarValue::Int64(sequence.place.is_called.then_some(sequence.place.last)))
+    }),
+    ("__sequence_last", Gives::Long, |snapshot, args| {
+        let name = words(args, 0)?;
+        let sequence = snapshot.sequences.iter().find(|sequence| sequence.full_name() == name)?;
+        Some(ScalarValue::Int64(Some(sequence.place.last)))
+    }),
+    ("__sequence_called", Gives::Bool, |snapshot, args| {
+        let name = words(args, 0)?;
+        let sequence = snapshot.sequences.iter().find(|sequence| sequence.full_name() == name)?;
+        Some(ScalarValue::Boolean(Some(sequence.place.is_called)))
     }),
     ("pg_column_is_updatable", Gives::Bool, yes),
     ("pg_relation_is_updatable", Gives::Int, |_, _| Some(ScalarValue::Int32(Some(28)))),
@@ -166,11 +171,6 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         let names: Vec<ScalarValue> = names.iter().map(|name| text(name)).collect();
         Some(list(&names, &DataType::Utf8View))
     }),
-    ("current_setting", Gives::Text, |_, args| {
-        let name = words(args, 0)?;
-        SETTINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, value)| text(value))
-    }),
-    ("set_config", Gives::Text, |_, args| args.get(1).cloned()),
     ("to_regclass", Gives::Oid, regclass_in),
     ("regclass_in", Gives::Oid, regclass_in),
     ("regclass_out", Gives::Text, |snapshot, args| {
@@ -283,47 +283,6 @@ fn unquoted(name: &str) -> String {
         None => name.rsplit_once('.').map_or(name, |(_, last)| last).to_lowercase(),
     };
     last.trim().to_owned()
-}
-
-/// The parts of a name as it is written in SQL, folded; `None` where it is no name.
-fn identifiers(name: &str) -> Option<Vec<String>> {
-    let mut parts = Vec::new();
-    let mut rest = name.trim();
-    loop {
-        let (part, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted_identifier(quoted)?,
-            None => {
-                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
-                (rest[..end].to_lowercase(), &rest[end..])
-            }
-        };
-        if part.is_empty() {
-            return None;
-        }
-        parts.push(part);
-        match after.trim_start().strip_prefix('.') {
-            Some(after) => rest = after.trim_start(),
-            None if after.trim().is_empty() => return Some(parts),
-            None => return None,
-        }
-    }
-}
-
-/// What stands before the closing quote, and what comes behind it.
-fn quoted_identifier(text: &str) -> Option<(String, &str)> {
-    let mut part = String::new();
-    let mut rest = text;
-    loop {
-        let (before, after) = rest.split_once('"')?;
-        part.push_str(before);
-        match after.strip_prefix('"') {
-            Some(after) => {
-                part.push('"');
-                rest = after;
-            }
-            None => return Some((part, after)),
-        }
-    }
 }
 
 fn regclass_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
@@ -447,8 +406,6 @@ mod tests {
         assert_eq!(unquoted("public.Orders"), "orders");
         assert_eq!(unquoted("\"public\".\"Orders\""), "Orders");
         assert_eq!(unquoted("\"Or.ders\""), "Or.ders");
-        assert_eq!(identifiers("Public . \"a\"\"b\""), Some(vec!["public".to_owned(), "a\"b".to_owned()]));
-        assert_eq!(identifiers("a.").or(identifiers("a b")).or(identifiers("\"a")), None);
         let number = |args: &[ScalarValue]| regtype_in(&Snapshot::default(), args);
         assert_eq!(number(&[text("integer")]), Some(ScalarValue::UInt32(Some(23))));
         assert_eq!(number(&[text("pg_catalog.int4")]), Some(ScalarValue::UInt32(Some(23))));

@@ -220,13 +220,13 @@ fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {
         row.push(("unique_constraint_schema", parent.space.1.as_str().into()));
         row.push(("unique_constraint_name", key.map_or("", |index| index.name.as_str()).into()));
         row.push(("match_option", "NONE".into()));
-        row.push(("update_rule", "NO ACTION".into()));
-        let rule = match reference.on_delete {
+        let rule = |action| match action {
             OnDelete::Refuse => "NO ACTION",
             OnDelete::Cascade => "CASCADE",
             OnDelete::SetNull => "SET NULL",
         };
-        row.push(("delete_rule", rule.into()));
+        row.push(("update_rule", rule(reference.on_update).into()));
+        row.push(("delete_rule", rule(reference.on_delete).into()));
         row
     };
     references(snapshot).map(row).collect()

@@ -44,6 +44,11 @@ pub(crate) fn never_has_rows(name: &str) -> bool {
     relation(name).is_some() && !tells
 }
 
+/// The value of a setting that no client changes.
+pub(crate) fn setting_of_server(name: &str) -> Option<&'static str> {
+    lists::SETTINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+}
+
 /// A function that tells of the catalog.
 pub(crate) fn function(name: &str, snapshot: impl FnOnce() -> Arc<Snapshot>) -> Option<Arc<ScalarUDF>> {
     functions::find(name, snapshot)

@@ -8,6 +8,7 @@ use super::snapshot::{
 };
 use anabranch_sql::references::OnDelete;
 use anabranch_sql::sql_name;
+use anabranch_sql::statement::{CreateType, TypeDefinition};
 use arrow::datatypes::Field;
 
 /// The operator class of all keys: they are ordered.
@@ -27,6 +28,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_collation", |_| collations()),
     ("pg_constraint", constraints),
     ("pg_database", |_| databases()),
+    ("pg_enum", labels),
     ("pg_index", indexes),
     ("pg_indexes", shown_indexes),
     ("pg_matviews", |snapshot| shown_views(snapshot, 'm')),
@@ -37,7 +39,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_settings", |_| settings()),
     ("pg_tables", tables),
     ("pg_tablespace", |_| tablespaces()),
-    ("pg_type", |_| types()),
+    ("pg_type", |snapshot| types().into_iter().chain(user_types(snapshot)).collect()),
     ("pg_user", |_| users()),
     ("pg_views", |snapshot| shown_views(snapshot, 'v')),
 ];
@@ -289,7 +291,7 @@ fn references(snapshot: &Snapshot, relation: &DescribedRelation) -> Vec<Row> {
             ("conrelid", relation.oid.into()),
             ("confrelid", parent.oid.into()),
             ("conindid", snapshot.key_of(reference).map_or(0, |index| index.oid).into()),
-            ("confupdtype", "a".into()),
+            ("confupdtype", action(reference.on_update).into()),
             ("confdeltype", action(reference.on_delete).into()),
             ("confmatchtype", "s".into()),
             ("conislocal", true.into()),
@@ -308,6 +310,58 @@ fn action(on_delete: OnDelete) -> &'static str {
         OnDelete::Cascade => "c",
         OnDelete::SetNull => "n",
     }
+}
+
+/// Types that users have made.
+fn user_types(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |(oid, made): &(u32, CreateType)| -> Row {
+        let base = match &made.definition {
+            TypeDefinition::Enum(_) => None,
+            TypeDefinition::Domain(domain) => anabranch_sql::arrow_type(&domain.base).ok(),
+        };
+        let base = base.map(|base| type_of(&Field::new("", base, true)).oid);
+        let is_enum = matches!(made.definition, TypeDefinition::Enum(_));
+        let is_not_null = matches!(&made.definition, TypeDefinition::Domain(domain) if domain.is_not_null);
+        vec![
+            ("oid", (*oid).into()),
+            ("typname", made.name.as_str().into()),
+            ("typnamespace", PUBLIC.into()),
+            ("typowner", OWNER.into()),
+            ("typlen", if is_enum { 4 } else { -1 }.into()),
+            ("typbyval", is_enum.into()),
+            ("typtype", if is_enum { "e" } else { "d" }.into()),
+            ("typcategory", if is_enum { "E" } else { "S" }.into()),
+            ("typispreferred", false.into()),
+            ("typisdefined", true.into()),
+            ("typdelim", ",".into()),
+            ("typelem", 0.into()),
+            ("typarray", 0.into()),
+            ("typinput", if is_enum { "enum_in" } else { "domain_in" }.into()),
+            ("typoutput", if is_enum { "enum_out" } else { "domain_out" }.into()),
+            ("typnotnull", is_not_null.into()),
+            ("typbasetype", base.unwrap_or(0).into()),
+            ("typtypmod", (-1).into()),
+            ("typcollation", 0.into()),
+        ]
+    };
+    snapshot.types.iter().map(row).collect()
+}
+
+/// The labels of enumerations.
+fn labels(snapshot: &Snapshot) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (oid, made) in &snapshot.types {
+        let TypeDefinition::Enum(labels) = &made.definition else { continue };
+        for (place, label) in labels.iter().enumerate() {
+            rows.push(vec![
+                ("oid", oid.wrapping_mul(1 << 10).wrapping_add(place as u32).into()),
+                ("enumtypid", (*oid).into()),
+                ("enumsortorder", ((place + 1) as i32).into()),
+                ("enumlabel", label.as_str().into()),
+            ]);
+        }
+    }
+    rows
 }
 
 fn types() -> Vec<Row> {

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use anabranch_batch::TimePrecision;
 use anabranch_sql::pg_types::PgType;
 use anabranch_sql::references::{ForeignKey, OnDelete};
-use anabranch_sql::statement::{Made, Numbering, NumberingForm, ObjectKind};
+use anabranch_sql::statement::{CreateType, Made, Numbering, NumberingForm, ObjectKind};
 use arrow::datatypes::{Field, SchemaRef};
 
 use crate::catalog::created::ObjectId;
 use crate::catalog::object::{Index, Object};
 use crate::catalog::rules::number_max;
-use crate::catalog::schemas::{Schema, schema_of};
+use crate::catalog::schemas::{Schema, UserType, schema_of};
 use crate::catalog::sequence::{CounterPlace, Sequence, sequence_of_column};
 
 /// The first number of objects that users make.
@@ -43,6 +43,8 @@ pub(crate) struct Snapshot {
     /// Schemas of users: numbers and names.
     pub(super) schemas: Vec<(u32, String)>,
     pub(super) sequences: Vec<DescribedSequence>,
+    /// Types of users: numbers and what they are.
+    pub(super) types: Vec<(u32, CreateType)>,
 }
 
 /// A sequence, or the counter of a column.
@@ -102,6 +104,7 @@ pub(super) struct DescribedReference {
     /// Places of its columns.
     pub to: Vec<usize>,
     pub on_delete: OnDelete,
+    pub on_update: OnDelete,
     /// As PostgreSQL shows it.
     pub definition: String,
 }
@@ -198,7 +201,13 @@ impl Snapshot {
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         let sequences = described_sequences(sequences, &objects, &relations, &schemas);
-        Snapshot { relations, indexes, schemas, sequences }
+        Snapshot { relations, indexes, schemas, sequences, types: vec![] }
+    }
+
+    /// The same with types of users.
+    pub(crate) fn with_types(self, types: &BTreeMap<String, UserType>) -> Snapshot {
+        let types = types.values().map(|known| (number(known.id), known.made.clone())).collect();
+        Snapshot { types, ..self }
     }
 
     /// Numbers and names of sequences, those of columns too.
@@ -354,11 +363,7 @@ fn described_references(object: &Object, place: usize, relations: &[DescribedRel
         let key = places(own, &declared.columns)?;
         let named = &relations[parent];
         let space = if named.space.0 == PUBLIC { String::new() } else { format!("{}.", quoted(&named.space.1)) };
-        let action = match declared.on_delete {
-            OnDelete::Refuse => "",
-            OnDelete::Cascade => " ON DELETE CASCADE",
-            OnDelete::SetNull => " ON DELETE SET NULL",
-        };
+        let action = declared.actions_text();
         let definition = format!(
             "FOREIGN KEY ({}) REFERENCES {space}{}({}){action}",
             list(own, &key),
@@ -372,6 +377,7 @@ fn described_references(object: &Object, place: usize, relations: &[DescribedRel
             parent,
             to,
             on_delete: declared.on_delete,
+            on_update: declared.on_update,
             definition,
         })
     };

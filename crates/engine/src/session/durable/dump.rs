@@ -110,6 +110,10 @@ impl Script<'_> {
                 self.statement(&text)?;
                 continue;
             }
+            if let Some(Statement::CreateType(_)) = statements.first().map(|parsed| &parsed.statement) {
+                self.statement(&text)?;
+                continue;
+            }
             if let Some(Statement::CreateSequence(create)) = statements.first().map(|parsed| &parsed.statement) {
                 self.statement(&text)?;
                 self.stand(created.id, &create.name)?;

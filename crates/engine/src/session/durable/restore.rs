@@ -74,6 +74,8 @@ impl Session {
             recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateSchema { .. }));
         let (sequences, recorded): (Vec<Recorded>, Vec<Recorded>) =
             recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateSequence(_)));
+        let (types, recorded): (Vec<Recorded>, Vec<Recorded>) =
+            recorded.into_iter().partition(|recorded| matches!(recorded.statement, Statement::CreateType(_)));
         let (inputs, others): (Vec<Recorded>, Vec<Recorded>) =
             recorded.into_iter().partition(|recorded| is_input(&recorded.statement));
         let mut id_max = contents.id_max();
@@ -81,6 +83,12 @@ impl Session {
             self.catalog.restart_ids(schema.id);
             if let Statement::CreateSchema { name, .. } = &schema.statement {
                 self.catalog.add_schema(name, &schema.text);
+            }
+        }
+        for recorded in &types {
+            self.catalog.restart_ids(recorded.id);
+            if let Statement::CreateType(create) = &recorded.statement {
+                self.catalog.add_type(create.as_ref().clone(), recorded.text.clone());
             }
         }
         for recorded in &sequences {

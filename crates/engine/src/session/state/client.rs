@@ -15,11 +15,12 @@ use arrow::array::RecordBatch;
 use crate::catalog::Given;
 use crate::prepared::Prepared;
 use crate::session::outcome::Rows;
+use crate::session::setting_functions::ClientSettings;
 use crate::session::state::copying::Copying;
 use crate::session::state::cursors::Cursors;
 use crate::session::state::options::Options;
 use crate::session::state::subscriptions::Buffer;
-use crate::session::state::variables::Variables;
+use crate::session::state::variables::{Variables, WantedSetting};
 use crate::transaction::Transaction;
 
 /// Answers of fewer bytes are not counted.
@@ -37,7 +38,9 @@ pub(crate) struct Client {
     /// The transaction that is open, if one is.
     pub transaction: Option<Transaction>,
     /// PostgreSQL's run-time parameters.
-    pub variables: Variables,
+    pub variables: Arc<Variables>,
+    /// What `set_config` has asked for in the statement that runs.
+    pub wanted_settings: Arc<Mutex<Vec<WantedSetting>>>,
     /// Statements of PREPARE, by name.
     pub statements: BTreeMap<String, Prepared>,
     /// Cursors of DECLARE.
@@ -64,13 +67,19 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Its parameters, as functions see them.
+    pub fn settings(&self) -> ClientSettings {
+        ClientSettings { variables: Arc::clone(&self.variables), wanted: Arc::clone(&self.wanted_settings) }
+    }
+
     pub fn new(number: u64, account: Account, options: &Options) -> Client {
         Client {
             number,
             held: account.hold(MemoryPart::Held),
             account,
             transaction: None,
-            variables: Variables::default(),
+            variables: Arc::default(),
+            wanted_settings: Arc::default(),
             statements: BTreeMap::new(),
             cursors: Cursors::default(),
             copying: None,

@@ -97,11 +97,20 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variables {
     /// Those that are set.
-    pub(crate) set: BTreeMap<&'static str, String>,
+    pub(crate) set: BTreeMap<String, String>,
     /// What was set when the open transaction began.
-    pub(crate) before: Option<BTreeMap<&'static str, String>>,
+    pub(crate) before: Option<BTreeMap<String, String>>,
     /// `SET LOCAL` of the open transaction.
-    pub(crate) local: BTreeMap<&'static str, String>,
+    pub(crate) local: BTreeMap<String, String>,
+}
+
+/// What `set_config` asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedSetting {
+    pub name: String,
+    pub value: String,
+    /// Whether it is for the open transaction alone.
+    pub is_local: bool,
 }
 
 pub(crate) fn find(name: &str) -> Option<&'static Setting> {
@@ -115,15 +124,25 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Whether a parameter is one of a client's.
 pub(crate) fn is_variable(name: &str) -> bool {
-    find(name).is_some()
+    find(name).is_some() || is_custom(name)
+}
+
+/// Whether a parameter is one that a client makes up, as `myapp.user`.
+pub(crate) fn is_custom(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(class, own)| !class.is_empty() && !own.is_empty())
 }
 
 impl Variables {
     /// The value of a parameter, as SHOW tells it.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let variable = find(name)?;
-        let set = self.local.get(variable.name).or_else(|| self.set.get(variable.name));
-        Some(set.map_or(variable.default, String::as_str))
+        let variable = find(name);
+        let name = variable.map_or_else(|| name.to_lowercase(), |variable| variable.name.to_owned());
+        self.get_set(&name).or_else(|| variable.map(|variable| variable.default))
+    }
+
+    /// The value that a parameter was given.
+    pub fn get_set(&self, name: &str) -> Option<&str> {
+        self.local.get(name).or_else(|| self.set.get(name)).map(String::as_str)
     }
 
     /// How long a statement may run.
@@ -143,19 +162,23 @@ impl Variables {
 
     /// The transaction has ended.
     pub fn end(&mut self, is_committed: bool) {
-        self.local.clear();
+        let mut ended = std::mem::take(&mut self.local);
         if let Some(before) = self.before.take().filter(|_| !is_committed) {
-            self.set = before;
+            ended.append(&mut std::mem::replace(&mut self.set, before));
+        }
+        // (A parameter that a client has made up stays one, without a value.)
+        for name in ended.into_keys().filter(|name| find(name).is_none()) {
+            self.set.entry(name).or_default();
         }
     }
 
-    pub(crate) fn put(&mut self, name: &'static str, value: Option<String>, scope: SettingScope) {
+    pub(crate) fn put(&mut self, name: &str, value: Option<String>, scope: SettingScope) {
         if scope == SettingScope::Session {
             self.local.remove(name);
         }
         let values = if scope == SettingScope::Session { &mut self.set } else { &mut self.local };
         match value {
-            Some(value) => drop(values.insert(name, value)),
+            Some(value) => drop(values.insert(name.to_owned(), value)),
             None => drop(values.remove(name)),
         }
     }

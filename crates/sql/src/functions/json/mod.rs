@@ -5,6 +5,7 @@
 //!
 //! Left out: records (`json_populate_record`), and functions of two types in one call.
 
+mod assign;
 mod document;
 mod frame;
 pub(crate) mod operators;
@@ -52,8 +53,14 @@ const VARIADIC: [&str; 8] = [
 ];
 
 /// Functions that are called with NULL, too.
-const LENIENT: [&str; 5] =
-    ["json_build_array", "jsonb_build_array", "json_build_object", "jsonb_build_object", "__json_pair"];
+const LENIENT: [&str; 6] = [
+    "json_build_array",
+    "jsonb_build_array",
+    "json_build_object",
+    "jsonb_build_object",
+    "__json_pair",
+    "__jsonb_assigned",
+];
 
 type Row = (&'static str, &'static [Takes], usize, Gives, Compute);
 
@@ -107,6 +114,7 @@ const TABLE: &[Row] = &[
     ("jsonb_strip_nulls", &[Doc], 1, Gives::Jsonb, |args| normalised(strip_nulls(args[0].text(), ",", ":")?)),
     ("jsonb_pretty", &[Doc], 1, Gives::Text, pretty),
     ("jsonb_set", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, false)),
+    ("__jsonb_assigned", &[Doc, Path, Text, Doc], 4, Gives::Jsonb, assigned),
     ("jsonb_insert", &[Doc, Path, Doc, Bool], 3, Gives::Jsonb, |args| set(args, true)),
     ("jsonb_path_exists", &[Doc, Text, Doc, Bool], 2, Gives::Bool, |args| exists_by_path(args, false)),
     ("jsonb_path_match", &[Doc, Text, Doc, Bool], 2, Gives::Bool, |args| matched_by_path(args, false)),
@@ -137,6 +145,13 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
         "json_each_text" | "jsonb_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
         _ => return None,
     })
+}
+
+/// A document with the value at its subscripts.
+fn assigned(args: &[Arg]) -> Result<FrameOut, String> {
+    let of = |arg: &Arg| if matches!(arg, Arg::Null) { None } else { Some(arg.text().to_owned()) };
+    let (document, value) = (of(&args[0]), of(&args[3]).unwrap_or_else(|| "null".to_owned()));
+    normalised(assign::assigned(document.as_deref(), args[1].path(), args[2].text(), &value)?)
 }
 
 type Take = fn(&Document<'_>, &DocumentNode) -> Option<String>;

@@ -10,6 +10,7 @@ use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 
 use crate::error::SqlError;
+use crate::functions::enumerations;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::is_text;
@@ -21,7 +22,7 @@ const ORDER: &str = "__jsonb_order";
 pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
     match field.and_then(form_of) {
         Some(DocumentForm::Jsonb) => call(ORDER, vec![value]),
-        _ => value,
+        _ => enumerations::sort_key(value, field),
     }
 }
 
@@ -36,6 +37,9 @@ pub(crate) fn plan(
     schema: &DFSchema,
 ) -> DfResult<Option<Expr>> {
     use BinaryOperator as Op;
+    if let Some(compared) = enumerations::plan(expr, left, right, schema)? {
+        return Ok(Some(compared));
+    }
     if !is_text(left) && !is_text(right) {
         return Ok(None);
     }

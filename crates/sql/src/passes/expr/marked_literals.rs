@@ -1,4 +1,5 @@
-//! Literals in quotes beside `uuid` and `char(n)`, which are text to the planner.
+//! Literals in quotes beside `uuid` and `char(n)`, which are text to the planner; so are
+//! enumerations, which `enumerations` puts in the order of their labels.
 //!
 //! Their columns and casts have one form: a uuid in lower case with hyphens, `char(n)` without the
 //! spaces at its end. A literal that is compared with one is read in that form, as PostgreSQL's
@@ -10,6 +11,7 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{Between, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
+use crate::functions::enumerations::in_order;
 use crate::functions::forms::{CHARACTER_IN, UUID_IN};
 use crate::resolve::documents::kept_form_of;
 
@@ -17,7 +19,12 @@ use crate::resolve::documents::kept_form_of;
 ///
 /// # Errors
 /// A literal that is no uuid.
-pub(super) fn read_literals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let settled = in_order(expr, schema)?;
+    if settled.transformed {
+        return Ok(settled);
+    }
+    let mut expr = settled.data;
     let values: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
         Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],

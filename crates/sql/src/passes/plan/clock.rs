@@ -41,6 +41,14 @@ impl Clock {
                 format!("function {name}() in a view"),
                 "A view's rows are a function of its inputs: compute the value in INSERT and keep it in a column.",
             )),
+            Some((name, _)) if name.starts_with("__sequence") => Err(SqlError::unsupported(
+                "a sequence in FROM of a view",
+                "A view's rows are a function of its inputs: keep the number in a column of a table.",
+            )),
+            Some((name, _)) if name == "current_setting" => Err(SqlError::unsupported(
+                format!("function {name}() in a view"),
+                "A view's rows are the same for all clients: compare with the setting when you SELECT from the view.",
+            )),
             Some((name, _)) => Err(SqlError::unsupported(
                 format!("function {name}() in a view"),
                 "A view follows the clock in conditions of WHERE, HAVING and inner joins: ts >= now() - INTERVAL '1 day'. \
@@ -66,5 +74,9 @@ fn is_unsteady(name: &str) -> bool {
             | "currval"
             | "setval"
             | "lastval"
+            | "__sequence_last"
+            | "__sequence_called"
+            | "current_setting"
+            | "set_config"
     )
 }

@@ -7,7 +7,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 use crate::passes::tree::hooks::Names;
-use crate::passes::tree::{derived_calls, hypothetical, regression};
+use crate::passes::tree::{derived_calls, hypothetical, refuse, regression, variadic};
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 
@@ -28,7 +28,23 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
             Some(format!("starts_with({left}, {right})"))
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => constant(&fold(ident)).map(str::to_string),
-        Expr::Function(function) => call(function),
+        Expr::Function(function) => match variadic::text(function)? {
+            Some(text) => {
+                let written = parse_expr(&text)?;
+                return Ok(Some(rewrite(&written)?.unwrap_or(written)));
+            }
+            None => {
+                let text = call(function);
+                if text.is_none() {
+                    refuse::function(function)?;
+                }
+                text
+            }
+        },
+        Expr::IsNormalized { expr, form, negated } => {
+            let form = form.map_or("nfc".to_owned(), |form| form.to_string().to_lowercase());
+            Some(format!("({}__is_normalized({expr}, '{form}'))", if *negated { "NOT " } else { "" }))
+        }
         Expr::Collate { expr, collation } => match collation.to_string().trim_matches('"') {
             "C" | "POSIX" | "ucs_basic" | "default" => Some(format!("({expr})")),
             other => {

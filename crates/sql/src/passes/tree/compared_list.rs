@@ -1,7 +1,7 @@
 //! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared
 //! one by one, so that they may have other types than `x`.
 
-use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, Expr, Value, ValueWithSpan};
+use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::read_list;
@@ -73,6 +73,14 @@ fn elements(array: &Expr) -> Result<Option<Vec<Expr>>> {
             let value = |element: Option<String>| Expr::value(element.map_or(Value::Null, Value::SingleQuotedString));
             Ok(Some(elements.into_iter().map(value).collect()))
         }
+        Expr::Cast { expr, data_type: DataType::Array(_), .. } => match expr.as_ref() {
+            Expr::Array(_) | Expr::Value(_) if !is_null(expr) => elements(expr),
+            _ => Ok(None),
+        },
         _ => Ok(None),
     }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Null, .. }))
 }

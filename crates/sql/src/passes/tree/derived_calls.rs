@@ -1,8 +1,9 @@
 //! Functions of PostgreSQL that others say: `width_bucket`, `make_timestamp`.
 
-use datafusion_expr::sqlparser::ast::{Array, Expr, Value};
+use datafusion_expr::sqlparser::ast::{Array, Expr, Ident, Value};
 
 use crate::functions::at_time_zone::AT_TIME_ZONE;
+use crate::syntax::names::fold;
 
 /// What a call means, as text; `None` for other calls.
 pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
@@ -29,6 +30,14 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             let passed = elem.iter().map(|bound| format!(" + CASE WHEN ({x}) >= ({bound}) THEN 1 ELSE 0 END"));
             format!("(CASE WHEN ({x}) IS NOT NULL THEN 0 END{})", passed.collect::<String>())
         }
+        ("array_fill", [value, sizes, bounds]) if all_ones(bounds) => return text(name, &[*value, *sizes]),
+        ("normalize", [x]) => format!("__normalize({x}, 'nfc')"),
+        ("normalize", [x, Expr::Identifier(form)]) => format!("__normalize({x}, '{}')", normal_form(form)?),
+        ("to_number", [x, template]) => format!("CAST(__number_digits({x}, {template}) AS numeric)"),
+        ("parse_ident", [x, strict]) => format!("parse_ident({x}, CAST({strict} AS int))"),
+        // (A number of its own has each moment, and with it each statement.)
+        ("txid_current" | "pg_current_xact_id", []) => "CAST(date_part('epoch', now()) * 1000000 AS bigint)".to_owned(),
+        ("txid_current_if_assigned" | "pg_current_xact_id_if_assigned", []) => "CAST(NULL AS bigint)".to_owned(),
         ("timezone", [zone, x]) => format!("{AT_TIME_ZONE}({x}, {zone})"),
         ("make_time", [hour, minute, Expr::Value(second)]) if is_fraction(&second.value) => {
             format!("(CAST(make_time({hour}, {minute}, 0) AS time) + INTERVAL '1 second' * {second})")
@@ -58,6 +67,18 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })
+}
+
+/// A form of `normalize`.
+fn normal_form(form: &Ident) -> Option<String> {
+    let form = fold(form);
+    ["nfc", "nfd", "nfkc", "nfkd"].contains(&form.as_str()).then_some(form)
+}
+
+/// Whether an array is one of ones, as arrays begin.
+fn all_ones(bounds: &Expr) -> bool {
+    let is_one = |bound: &Expr| matches!(bound, Expr::Value(value) if matches!(&value.value, Value::Number(digits, _) if digits == "1"));
+    matches!(bounds, Expr::Array(Array { elem, .. }) if elem.iter().all(is_one))
 }
 
 /// `jsonb_set_lax`: as `jsonb_set`, but for a new value that is NULL, of which the last argument

@@ -39,11 +39,26 @@ pub(super) fn to_limit(query: &mut Query) -> Result<()> {
 
 /// The first rows, and those that are equal to the last of them in the order.
 fn with_ties(query: &mut Query, count: &Expr) -> Result<()> {
+    let is_ordered = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
+        Some(OrderByKind::Expressions(keys)) => !keys.is_empty(),
+        _ => false,
+    };
+    if !is_ordered {
+        return Err(SqlError::new(ErrorKind::Syntax, "WITH TIES cannot be specified without ORDER BY clause"));
+    }
+    let skipped = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => format!(" + ({})", offset.value),
+        _ => String::new(),
+    };
+    numbered(query, |order| format!("rank() OVER (ORDER BY {order}) <= ({count}){skipped}"))
+}
+
+/// Keeps the rows for which a condition on their numbers holds, which `condition` writes of the
+/// order; the order is empty where the query has none.
+pub(super) fn numbered(query: &mut Query, condition: impl FnOnce(&str) -> String) -> Result<()> {
     let keys = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
-        Some(OrderByKind::Expressions(keys)) if !keys.is_empty() => keys.clone(),
-        _ => {
-            return Err(SqlError::new(ErrorKind::Syntax, "WITH TIES cannot be specified without ORDER BY clause"));
-        }
+        Some(OrderByKind::Expressions(keys)) => keys.clone(),
+        _ => vec![],
     };
     let is_plain = |body: &SetExpr| matches!(body, SetExpr::Select(select) if select.distinct.is_none());
     if !is_plain(&query.body) {
@@ -61,14 +76,10 @@ fn with_ties(query: &mut Query, count: &Expr) -> Result<()> {
             Ok(key.to_string())
         })
         .collect::<Result<_>>()?;
-    let skipped = match &query.limit_clause {
-        Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => format!(" + ({})", offset.value),
-        _ => String::new(),
-    };
-    let ties = format!("rank() OVER (ORDER BY {}) <= ({count}){skipped}", order.join(", "));
+    let condition = condition(&order.join(", "));
     select.qualify = Some(parse_expr(&match &select.qualify {
-        Some(known) => format!("({known}) AND {ties}"),
-        None => ties,
+        Some(known) => format!("({known}) AND {condition}"),
+        None => condition,
     })?);
     Ok(())
 }

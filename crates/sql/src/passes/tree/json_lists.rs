@@ -10,6 +10,24 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Functi
 use crate::error::Result;
 use crate::syntax::parse::parse_expr;
 
+/// Whether a function is an aggregate that is written with others.
+pub(super) fn is_written_aggregate(name: &str) -> bool {
+    matches!(
+        name,
+        "json_agg"
+            | "jsonb_agg"
+            | "json_object_agg"
+            | "jsonb_object_agg"
+            | "max_by"
+            | "min_by"
+            | "arg_max"
+            | "arg_min"
+            | "mode"
+            | "first"
+            | "last"
+    )
+}
+
 /// Rewrites the call of such an aggregate.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ pub(super) fn write_out(
     catalog: &dyn Catalog,
 ) -> Result<()> {
     attach_to_previous(select);
-    let mut renamed = Renamed { tables: vec![] };
+    let mut renamed = Renamed { tables: vec![], owners: vec![] };
     for from in &mut select.from {
         while let Some(join) = from.joins.first() {
             let crosses =
@@ -50,6 +50,9 @@ pub(super) fn write_out(
                 from.relation = inner.relation;
             }
             from.joins.remove(0);
+            if !columns.is_empty() && renamed.owners.iter().all(|(owner, _)| fold(owner) != fold(&table)) {
+                renamed.owners.push((table.clone(), columns));
+            }
             renamed.tables.push((fold(&series.table), table, series.columns));
         }
         from.joins.iter_mut().try_for_each(|join| as_subquery(&mut join.relation))?;
@@ -135,10 +138,12 @@ fn table_name(factor: &TableFactor) -> Option<Ident> {
 struct Renamed {
     /// The call's name, the table, and the columns.
     tables: Vec<(String, Ident, Vec<String>)>,
+    /// The tables, with the columns that they have without elements.
+    owners: Vec<(Ident, Vec<String>)>,
 }
 
 impl Renamed {
-    /// `t.*` lists the elements.
+    /// `e.*` lists the elements, and `t.*` what else there is.
     fn expand_wildcards(&self, select: &mut Select) {
         let mut projection = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
@@ -148,8 +153,13 @@ impl Renamed {
                 }
                 _ => None,
             };
-            match self.tables.iter().find(|(series, ..)| Some(series) == table.as_ref()) {
-                Some((_, table, columns)) => projection.extend(columns.iter().map(|column| {
+            let series = self.tables.iter().find(|(series, ..)| Some(series) == table.as_ref());
+            let owner = || self.owners.iter().find(|(owner, _)| Some(fold(owner)) == table);
+            let listed = series
+                .map(|(_, table, columns)| (table, columns))
+                .or_else(|| owner().map(|(table, columns)| (table, columns)));
+            match listed {
+                Some((table, columns)) => projection.extend(columns.iter().map(|column| {
                     let column = Ident::with_quote('"', column);
                     SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![table.clone(), column]))
                 })),

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion_expr::sqlparser::ast::{self, AccessExpr, Expr, Ident, Query, SelectItem, SetExpr, TableFactor};
+use datafusion_expr::sqlparser::ast::{
+    self, AccessExpr, Expr, GroupByExpr, Ident, Query, SelectItem, SetExpr, TableFactor,
+};
 
 use super::columns::{Known, query_columns};
 use super::expression_names::{item_name, select_items};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
+use crate::syntax::parse::operands::ALL_FIELDS;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Gives the columns of a query, named by the planner, the names that PostgreSQL gives them.
@@ -37,8 +40,8 @@ fn names_around_wildcards(query: &Query) -> (Vec<Option<String>>, Vec<Option<Str
         return (vec![], vec![]);
     };
     // (All fields of a row.)
-    let is_field =
-        |access: &AccessExpr| matches!(access, AccessExpr::Dot(field) if !matches!(field, Expr::Identifier(_)));
+    let is_one = |field: &Expr| matches!(field, Expr::Identifier(name) if name.value != ALL_FIELDS);
+    let is_field = |access: &AccessExpr| matches!(access, AccessExpr::Dot(field) if !is_one(field));
     let is_wildcard = |item: &&SelectItem| {
         matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
             || matches!(item, SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { access_chain, .. }) if access_chain.iter().any(is_field))
@@ -165,7 +168,23 @@ fn name_items_in(body: &mut SetExpr, n_names: usize) {
     if select.projection.len() != n_names || !select.projection.iter().all(is_value) {
         return;
     }
+    // (A name that GROUP BY names stays.)
+    let keys: Vec<String> = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) => keys
+            .iter()
+            .filter_map(|key| if let Expr::Identifier(name) = key { Some(fold(name)) } else { None })
+            .collect(),
+        GroupByExpr::All(_) => vec![],
+    };
+    let names: Vec<Option<String>> = select.projection.iter().map(item_name).collect();
     for (n, item) in select.projection.iter_mut().enumerate() {
+        let is_key = |name: &String| {
+            keys.contains(name) && names.iter().filter(|other| other.as_ref() == Some(name)).count() == 1
+        };
+        let is_aliased = matches!(item, SelectItem::ExprWithAlias { .. });
+        if is_aliased && names[n].as_ref().is_some_and(is_key) {
+            continue;
+        }
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::new(format!("__item_{n}")) };
         }

@@ -22,6 +22,26 @@ pub(super) fn query(query: &Query) -> Result<()> {
     Ok(())
 }
 
+/// Refuses functions of what there is not.
+///
+/// # Errors
+/// `Unsupported`, with another way.
+pub(super) fn function(function: &ast::Function) -> Result<()> {
+    let name = function.name.to_string().to_lowercase();
+    let hint = match name.as_str() {
+        "pg_column_size" => "Rows lie in columns, which are packed: octet_length(x::text) tells the bytes of a text.",
+        "scale" => "Zeros at the end of a numeric are not kept: min_scale(x) tells the digits that it needs.",
+        "array_fill" => "Arrays begin at 1: leave the bounds out, and write the lengths as ARRAY[2, 3].",
+        "setseed" => "random() cannot be repeated: keep its numbers in a table.",
+        _ => return Ok(()),
+    };
+    let is_filled = |list: &ast::FunctionArgumentList| list.args.len() < 3;
+    match &function.args {
+        FunctionArguments::List(list) if name == "array_fill" && is_filled(list) => Ok(()),
+        _ => Err(SqlError::unsupported(format!("{name}()"), hint)),
+    }
+}
+
 /// Refuses clauses of a SELECT.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 //! FROM unnest(a) WITH ORDINALITY AS t(x, i)  FROM (SELECT unnest(a) AS x, unnest(generate_series(1, cardinality(a))) AS i) AS t
 //! SELECT generate_series(1, 3)               SELECT unnest(generate_series(1, 3))
 //! FROM string_to_array('a,b', ',') AS s      FROM (SELECT string_to_array('a,b', ',') AS s) AS s
+//! FROM ROWS FROM (f(x), g(y)) AS t(a, b)     FROM (SELECT unnest(f(x)) AS a, unnest(g(y)) AS b) AS t
 //! ```
 
 use datafusion_expr::sqlparser::ast::{
@@ -18,6 +19,7 @@ use crate::functions::all_elements::ALL_ELEMENTS;
 use crate::functions::json::lists_of;
 use crate::functions::table::FUNCTIONS;
 use crate::syntax::names::fold;
+use crate::syntax::parse::operands::ROWS_FROM;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::template::template;
 use crate::syntax::walk::change_outside_queries;
@@ -35,7 +37,7 @@ pub(super) struct Series {
 /// Rewrites a call in FROM.
 ///
 /// # Errors
-/// `Unsupported` for WITH ORDINALITY over several lists.
+/// `Unsupported` for functions in ROWS FROM that give no rows.
 pub(super) fn in_from(factor: &mut TableFactor) -> Result<()> {
     let Some(series) = of(factor)?.or_else(|| value(factor)) else { return Ok(()) };
     let query = template(&format!("SELECT 1 FROM (SELECT {}) AS {}", series.items, series.table))?;
@@ -72,10 +74,10 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let table = alias.as_ref().map_or_else(|| Ident::with_quote('"', &name), |alias| alias.name.clone());
     let given: Vec<String> = alias.iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect();
     let single = alias.is_some() && lists.len() == 1;
-    let own = lists_of(&name).unwrap_or_default();
+    let own = own_names(&name, factor);
     let column = |at: usize| match given.get(at) {
         Some(name) => name.clone(),
-        None if own.get(at).is_some_and(|(_, own)| !own.is_empty()) => own[at].1.to_string(),
+        None if own.get(at).is_some_and(|own| !own.is_empty()) => own[at].clone(),
         None if single && at == 0 => fold(&table),
         None if at == lists.len() => "ordinality".to_string(),
         None => name.clone(),
@@ -83,12 +85,10 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     let mut columns: Vec<String> = (0..lists.len()).map(column).collect();
     let mut lists = lists.clone();
     if ordinality {
-        let [list] = lists.as_slice() else {
-            let hint = "Number the rows of one list, or zip it with generate_series(1, n).";
-            return Err(SqlError::unsupported("WITH ORDINALITY over several lists", hint));
-        };
-        columns.push(column(1));
-        lists.push(format!("generate_series(1::bigint, cardinality({list})::bigint)"));
+        columns.push(column(lists.len()));
+        let lengths: Vec<String> = lists.iter().map(|list| format!("cardinality({list})")).collect();
+        let longest = if lengths.len() == 1 { lengths[0].clone() } else { format!("greatest({})", lengths.join(", ")) };
+        lists.push(format!("generate_series(1::bigint, {longest}::bigint)"));
     }
     let item = |(n, list): (usize, &String)| {
         // (Names are distinct below; what is shown is the list of columns.)
@@ -97,6 +97,29 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
     };
     let items: Vec<String> = lists.iter().enumerate().map(item).collect();
     Ok(Some(Series { table, columns, items: items.join(", ") }))
+}
+
+/// The names that a call gives to its columns; empty where the columns have none.
+fn own_names(name: &str, factor: &TableFactor) -> Vec<String> {
+    let of_call = |name: &str| -> Vec<String> {
+        lists_of(name).unwrap_or_default().iter().map(|(_, own)| own.to_string()).collect()
+    };
+    let (ROWS_FROM, TableFactor::Table { args: Some(args), .. }) = (name, factor) else { return of_call(name) };
+    let each = args.args.iter().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(call))) => {
+            let name = call.name.to_string().to_lowercase();
+            let n_columns = match &call.args {
+                FunctionArguments::List(list) => lists(&name, &list.args).map_or(1, |lists| lists.len()),
+                _ => 1,
+            };
+            let mut names = of_call(&name);
+            names.resize(n_columns, String::new());
+            names.iter_mut().filter(|own| own.is_empty()).for_each(|own| own.clone_from(&name));
+            Some(names)
+        }
+        _ => None,
+    });
+    each.flatten().collect()
 }
 
 /// A function of values in FROM: one row of its answer.
@@ -148,19 +171,38 @@ fn unnested(list: &str) -> String {
 }
 
 /// The lists whose elements the call yields, as text.
-fn lists(name: &str, args: &[FunctionArg]) -> Option<Vec<String>> {
-    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
+    let args: Vec<String> = given.iter().map(ToString::to_string).collect();
     match name {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
         "string_to_table" => Some(vec![format!("string_to_array({})", args.join(", "))]),
         "regexp_split_to_table" => Some(vec![format!("regexp_split_to_array({})", args.join(", "))]),
         "regexp_matches" => Some(vec![format!("{REGEXP_ROWS}({})", args.join(", "))]),
         "unnest" => Some(args),
+        ROWS_FROM => rows_from(given),
+        "generate_subscripts" if args.len() == 3 => Some(vec![format!(
+            "(CASE WHEN {} THEN array_reverse(generate_series(1, array_length({list}, {dimension}))) \
+             ELSE generate_series(1, array_length({list}, {dimension})) END)",
+            args[2],
+            list = args[0],
+            dimension = args[1]
+        )]),
         name => {
             let of_documents = lists_of(name)?.iter();
             Some(of_documents.map(|(list, _)| format!("{list}({})", args.join(", "))).collect())
         }
     }
+}
+
+/// The lists of calls that stand beside each other; a call that gives one value is a list of it.
+fn rows_from(calls: &[FunctionArg]) -> Option<Vec<String>> {
+    let each = calls.iter().map(|call| {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(function))) = call else { return None };
+        let FunctionArguments::List(list) = &function.args else { return None };
+        let name = function.name.to_string().to_lowercase();
+        lists(&name, &list.args).or_else(|| Some(vec![format!("ARRAY[{function}]")]))
+    });
+    each.collect::<Option<Vec<_>>>().map(|lists| lists.concat())
 }
 
 /// Rewrites the items of a select list that are such calls.

@@ -22,6 +22,7 @@ use super::expression_names::item_name;
 use super::rows::row;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
+use crate::passes::tree::json_lists::is_written_aggregate;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::fold;
 use crate::syntax::template::template;
@@ -375,7 +376,7 @@ impl Looking for Shape {
                 self.windows = true;
             } else if matches!(name.as_str(), "unnest" | "generate_series") {
                 self.lists = true;
-            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" {
+            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" || is_written_aggregate(&name) {
                 self.aggregates = true;
             }
         }

@@ -13,11 +13,15 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::expression_names::item_name;
 use super::hooks::Names;
+use crate::error::Result;
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
 use crate::resolve::types::is_reg;
-use crate::syntax::names::fold;
+use crate::resolve::user_types::{cast_text, enum_call};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::parse::parse_expr;
+use crate::syntax::relation_calls::called;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 const CATALOG: &str = "pg_catalog";
@@ -50,6 +54,34 @@ pub(super) fn rename_table(factor: &mut TableFactor, names: &Names) {
     *name = ObjectName::from(vec![Ident::with_quote('"', known)]);
 }
 
+/// A sequence in FROM is a row of where it stands.
+///
+/// # Errors
+/// None.
+pub(super) fn read_sequence(factor: &mut TableFactor, names: &Names) -> Result<()> {
+    let TableFactor::Table { name, alias, args: None, .. } = factor else { return Ok(()) };
+    let (Some(catalog), Ok(full)) = (names.catalog, object_name(name)) else { return Ok(()) };
+    if names.reachable().iter().any(|(known, _)| *known == full)
+        || catalog.relation(&full).is_some()
+        || !catalog.is_sequence(&full)
+    {
+        return Ok(());
+    }
+    let literal = full.replace('\'', "''");
+    let own = full.rsplit_once('.').map_or(full.as_str(), |(_, own)| own);
+    let shown = alias.as_ref().map_or_else(|| Ident::with_quote('"', own), |alias| alias.name.clone());
+    let query = template(&format!(
+        "SELECT 1 FROM (SELECT __sequence_last('{literal}') AS last_value, CAST(0 AS bigint) AS log_cnt, \
+         __sequence_called('{literal}') AS is_called) AS {shown}"
+    ))?;
+    if let SetExpr::Select(select) = *query.body
+        && let Some(from) = select.from.into_iter().next()
+    {
+        *factor = from.relation;
+    }
+    Ok(())
+}
+
 /// Gives `schema.table.*` the name that the table has in its query.
 pub(super) fn rename_wildcards(select: &mut Select) {
     for item in &mut select.projection {
@@ -71,6 +103,32 @@ pub(super) fn empty_array(expr: &mut Expr, catalog: &dyn Catalog) {
     {
         *expr = empty;
     }
+}
+
+/// Writes casts to users' types out, and functions of enumerations.
+///
+/// # Errors
+/// Of a domain's condition that cannot be read.
+pub(super) fn user_types(expr: &mut Expr, catalog: &dyn Catalog) -> Result<()> {
+    let text = match expr {
+        Expr::Cast { expr: value, data_type: data_type @ DataType::Custom(..), .. } => {
+            cast_text(value, data_type, catalog)?
+        }
+        Expr::TypedString(typed) if matches!(typed.data_type, DataType::Custom(..)) => {
+            cast_text(&Expr::Value(typed.value.clone()), &typed.data_type, catalog)?
+        }
+        Expr::Function(_) => called(expr).and_then(|(name, args)| match name.to_lowercase() {
+            name if name.starts_with("enum_") => enum_call(&name, &args, catalog),
+            _ => None,
+        }),
+        _ => None,
+    };
+    if let Some(text) = text {
+        let is_call = matches!(expr, Expr::Function(_));
+        *expr = parse_expr(&text)?;
+        return if is_call { user_types(expr, catalog) } else { Ok(()) };
+    }
+    Ok(())
 }
 
 /// Takes the system schema out of an expression's names.

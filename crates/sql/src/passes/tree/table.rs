@@ -6,9 +6,9 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
-    inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, outer_aggregates,
-    output_names, records, recursion, refuse, rows, series, session, set_operations, shadowed, similar, subquery,
-    symmetric, system, type_kinds, values_types, vectors, whole_rows, window_table,
+    inner_order, json_lists, lateral, limits, literal, membership, merged, named_windows, order_names,
+    outer_aggregates, output_names, record_parts, records, recursion, refuse, rows, series, session, set_operations,
+    shadowed, similar, subquery, symmetric, system, type_kinds, values_types, vectors, whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -48,6 +48,7 @@ const SYSTEM: &[Pass<Hooks>] = &[
                 type_kinds::drop_branches(select)
             }),
             factor: Some(|factor, names| {
+                system::read_sequence(factor, names)?;
                 system::rename_table(factor, names);
                 Ok(())
             }),
@@ -58,6 +59,7 @@ const SYSTEM: &[Pass<Hooks>] = &[
             expr: Some(|expr, names| {
                 if let Some(catalog) = names.catalog {
                     system::empty_array(expr, catalog);
+                    system::user_types(expr, catalog)?;
                 }
                 system::rename_parts(expr, names);
                 Ok(())
@@ -67,6 +69,14 @@ const SYSTEM: &[Pass<Hooks>] = &[
         gives: "the catalog's one name of each table; names without pg_catalog; lookups in place of casts to regclass",
         reason: "DataFusion looks functions up by their whole name, and knows neither the types nor OPERATOR()",
         example: "SELECT pg_catalog.upper(s) AS c FROM t WHERE s OPERATOR(pg_catalog.~) 'a'",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "parts of rows",
+        run: Hooks { select: Some(|select, _| record_parts::spell(select)), ..NONE },
+        gives: "calls in FROM whose columns are named, and the values of rows",
+        reason: "DataFusion has no functions of several columns in select lists, and no fields f1, f2 ..",
+        example: "SELECT k, (jsonb_each('{\"a\": 1}')).key, (row(k, x)).f2 FROM t",
         without: Loss::Failure,
     },
     Pass {
@@ -102,6 +112,14 @@ const OPERANDS: &[Pass<Hooks>] = &[
         gives: "LIMIT n; for WITH TIES a condition on rank()",
         reason: "DataFusion ignores FETCH FIRST",
         example: "SELECT k FROM t ORDER BY k FETCH FIRST 1 ROW ONLY",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "limits of rows",
+        run: Hooks { query: Some(|query, _| limits::settle(query)), ..NONE },
+        gives: "a condition on row_number() for limits that are read from tables",
+        reason: "DataFusion takes constants for limits",
+        example: "SELECT k FROM t ORDER BY k LIMIT (SELECT count(*) - 2 FROM u)",
         without: Loss::Failure,
     },
     Pass {

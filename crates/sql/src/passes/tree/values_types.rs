@@ -43,8 +43,9 @@ fn cast_columns(values: &mut Values) {
     }
 }
 
+/// Whether a cell says no type. (NULL has one of its own beside marked types.)
 fn is_quoted(cell: &Expr) -> bool {
-    matches!(cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+    matches!(cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null))
 }
 
 /// The type without its digits, which say nothing of other rows; `None` for texts.

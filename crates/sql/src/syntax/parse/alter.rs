@@ -16,6 +16,9 @@ impl Input<'_> {
             return self.alter_table();
         }
         self.expect("ALTER")?;
+        if self.eat("TYPE") {
+            return self.alter_type();
+        }
         let kind = if self.eat("MATERIALIZED VIEW") {
             ObjectKind::MaterializedView
         } else if self.eat("VIEW") {

@@ -7,19 +7,33 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 use super::Input;
 use super::change::behind_with;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::changes_in_with;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::object_name;
 use crate::syntax::statement::{
-    CreateTableAs, Drop, Explain, LifetimeClause, ObjectKind, ProgramLanguage, Show, Shows, Statement, Subscribe,
+    ChangesInWith, CreateTableAs, Drop, Explain, LifetimeClause, ObjectKind, ProgramLanguage, Show, Shows, Statement,
+    Subscribe,
 };
 
 impl Input<'_> {
     pub(super) fn select(&mut self) -> Result<Statement> {
         let text = self.rest().to_string();
-        let query = match behind_with(*self.select_query()?) {
-            Ok(change) => return change,
+        let mut query = *self.select_query()?;
+        let parts = changes_in_with::take(&mut query, &|query| match behind_with(query) {
+            Ok(change) => change,
+            Err(_) => Err(SqlError::internal("a statement that changes a table is one")),
+        })?;
+        let query = match behind_with(query) {
+            Ok(change) if parts.is_empty() => return change,
+            Ok(change) => {
+                return Ok(Statement::ChangesInWith(Box::new(ChangesInWith { parts, main: change? })));
+            }
             Err(query) => query,
         };
+        if !parts.is_empty() {
+            let main = Statement::Select { query, as_of: None, text };
+            return Ok(Statement::ChangesInWith(Box::new(ChangesInWith { parts, main })));
+        }
         if let Some(table) = select_into(&query)? {
             return Ok(Statement::CreateTableAs(table));
         }
@@ -217,6 +231,12 @@ impl Input<'_> {
                 self.eat("RESTRICT");
             }
             return Ok(Statement::DropSchema { names, if_exists, cascade });
+        }
+        if self.eat("TYPE") {
+            return self.drop_type(false);
+        }
+        if self.eat("DOMAIN") {
+            return self.drop_type(true);
         }
         let kind = if self.eat("TABLE") {
             ObjectKind::Table

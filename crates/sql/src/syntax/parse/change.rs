@@ -4,10 +4,12 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
+use super::subscripted::subscripted;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::called;
 use crate::syntax::statement::{Conflict, Delete, Insert, Overriding, Statement, Truncate, Update};
+use crate::syntax::subscripts::{assigned, is_partial, own_column};
 use crate::syntax::template::template;
 
 impl Input<'_> {
@@ -79,13 +81,14 @@ fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> 
     if insert.ignore {
         return Err(SqlError::unsupported("INSERT IGNORE", "Write INSERT INTO .. ON CONFLICT DO NOTHING."));
     }
-    let conflict = insert.on.map(conflict).transpose()?;
     if insert.overwrite || insert.replace_into || insert.partitioned.is_some() {
         return Err(SqlError::unsupported("this form of INSERT", "Write INSERT INTO table (columns) query."));
     }
     let ast::TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::unsupported("INSERT into a function", "Name a table."));
     };
+    let (table, alias) = (object_name(name)?, insert.table_alias.map(|alias| fold(&alias.alias)));
+    let conflict = insert.on.map(|on| conflict(on, alias.as_deref().unwrap_or(&table))).transpose()?;
     let columns = insert.columns.iter().map(object_name).collect::<Result<Vec<_>>>()?;
     // (Columns that are not named have their defaults.)
     let mut query = match insert.source {
@@ -100,8 +103,8 @@ fn insert_of(insert: ast::Insert, with: Option<ast::With>) -> Result<Statement> 
         query.with = Some(outer);
     }
     Ok(Statement::Insert(Insert {
-        table: object_name(name)?,
-        alias: insert.table_alias.map(|alias| fold(&alias.alias)),
+        table,
+        alias,
         columns,
         query,
         conflict,
@@ -124,7 +127,7 @@ fn update_of(update: ast::Update, with: Option<ast::With>) -> Result<Statement> 
     }
     let (table, alias) = relation_name(&update.table.relation)?;
     Ok(Statement::Update(Update {
-        assignments: assignments(update.assignments)?,
+        assignments: assignments(update.assignments, alias.as_deref().unwrap_or(&table))?,
         table,
         alias,
         from,
@@ -165,7 +168,7 @@ pub(super) fn relation_name(table: &ast::TableFactor) -> Result<(String, Option<
 }
 
 /// The columns assigned to, each once; `(a, b) = (x, y)` is two assignments.
-pub(super) fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast::Expr)>> {
+pub(super) fn assignments(list: Vec<ast::Assignment>, table: &str) -> Result<Vec<(String, ast::Expr)>> {
     let mut out: Vec<(String, ast::Expr)> = Vec::new();
     for assignment in list {
         let pairs = match (assignment.target, assignment.value) {
@@ -180,7 +183,9 @@ pub(super) fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast
                 let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
                 names.into_iter().zip(row_of(&value).unwrap_or_default()).collect()
             }
-            (ast::AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) => {
+            (ast::AssignmentTarget::Tuple(names), ast::Expr::Subquery(query))
+                if n_columns(&query).is_none_or(|n_columns| n_columns == names.len()) =>
+            {
                 let names = names.iter().map(object_name).collect::<Result<Vec<_>>>()?;
                 let values = (0..names.len()).map(|at| column_of(&query, at, names.len()));
                 let values = values.collect::<Result<Vec<_>>>()?;
@@ -192,8 +197,22 @@ pub(super) fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast
             }
         };
         for (column, value) in pairs {
+            if let Some((column, subscripts)) = subscripted(&column) {
+                match out.iter_mut().find(|(known, _)| *known == column) {
+                    Some((_, before)) if is_partial(before) => {
+                        *before = assigned(before.clone(), value, subscripts);
+                        continue;
+                    }
+                    Some(_) => return Err(assigned_twice(column)),
+                    None => {
+                        let before = own_column(table, column);
+                        out.push((column.to_owned(), assigned(before, value, subscripts)));
+                        continue;
+                    }
+                }
+            }
             if out.iter().any(|(known, _)| *known == column) {
-                return Err(SqlError::new(ErrorKind::Duplicate, format!("column \"{column}\" is assigned twice")));
+                return Err(assigned_twice(&column));
             }
             out.push((column, value));
         }
@@ -201,10 +220,23 @@ pub(super) fn assignments(list: Vec<ast::Assignment>) -> Result<Vec<(String, ast
     Ok(out)
 }
 
+fn assigned_twice(column: &str) -> SqlError {
+    SqlError::new(ErrorKind::Syntax, format!("multiple assignments to same column \"{column}\""))
+}
+
 /// The values of `ROW (x, y)`.
 fn row_of(value: &ast::Expr) -> Option<Vec<ast::Expr>> {
     let (name, values) = called(value)?;
     name.eq_ignore_ascii_case("row").then(|| values.into_iter().cloned().collect())
+}
+
+/// How many columns a query has, where its select list tells.
+fn n_columns(query: &ast::Query) -> Option<usize> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let is_one = |item: &ast::SelectItem| {
+        matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+    };
+    select.projection.iter().all(is_one).then_some(select.projection.len())
 }
 
 /// One of the columns of a query, as a value.
@@ -219,7 +251,7 @@ fn column_of(query: &ast::Query, at: usize, n_columns: usize) -> Result<ast::Exp
     Ok(ast::Expr::Subquery(value))
 }
 
-fn conflict(on: ast::OnInsert) -> Result<Conflict> {
+fn conflict(on: ast::OnInsert, own: &str) -> Result<Conflict> {
     let ast::OnInsert::OnConflict(conflict) = on else {
         let hint = "Write ON CONFLICT (key) DO UPDATE SET ..";
         return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE", hint));
@@ -237,7 +269,7 @@ fn conflict(on: ast::OnInsert) -> Result<Conflict> {
             return Err(SqlError::new(ErrorKind::Syntax, message).with_hint(hint));
         }
         ast::OnConflictAction::DoUpdate(update) => {
-            let update_of = Some(assignments(update.assignments)?);
+            let update_of = Some(assignments(update.assignments, own)?);
             Conflict { columns, constraint, update: update_of, selection: update.selection }
         }
     })

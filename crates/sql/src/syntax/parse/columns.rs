@@ -5,7 +5,8 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, text_limit, time_precision};
+use crate::resolve::type_marks::unresolved;
+use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
 use crate::syntax::names::fold;
 use crate::syntax::references::{ForeignKey, foreign_key};
 use crate::syntax::statement::{LikeClause, Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
@@ -228,6 +229,9 @@ fn check_unique(unique: &UniqueClause, is_there: &dyn Fn(&str) -> bool) -> Resul
 
 /// The column of that name and type, which may be NULL.
 pub(super) fn typed_field(name: &str, sql: &ast::DataType) -> Result<Field> {
+    if let Some(user) = user_name(sql) {
+        return Ok(unresolved(name, &user));
+    }
     let field = Field::new(name, arrow_type(sql)?, true);
     Ok(match (text_limit(sql)?, time_precision(sql)?) {
         (Some(limit), _) => limit.declare(field),

@@ -10,8 +10,8 @@ use crate::syntax::names::fold;
 use crate::syntax::references::foreign_key;
 use crate::syntax::span::Span;
 use crate::syntax::statement::{
-    CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateView, EmitClause, LifetimeClause, LikeClause,
-    Statement, UniqueClause, Watermark,
+    CreateIndex, CreateSource, CreateTable, CreateTableAs, LifetimeClause, LikeClause, Statement, UniqueClause,
+    Watermark,
 };
 
 impl Input<'_> {
@@ -19,10 +19,13 @@ impl Input<'_> {
         self.expect("CREATE")?;
         let or_replace = self.eat("OR REPLACE");
         if self.eat("MATERIALIZED VIEW") {
-            return self.create_view(true, or_replace);
+            return self.create_view(true, LifetimeClause::Lasting, or_replace);
         }
-        if self.eat("VIEW") {
-            return self.create_view(false, or_replace);
+        if let Some((lifetime, is_recursive)) = self.view_ahead() {
+            return match is_recursive {
+                true => self.create_recursive_view(lifetime, or_replace),
+                false => self.create_plain_view(lifetime, or_replace),
+            };
         }
         let kind = self.word(0).unwrap_or_default();
         if or_replace {
@@ -42,6 +45,12 @@ impl Input<'_> {
         }
         if self.eat("SEQUENCE") {
             return self.create_sequence();
+        }
+        if self.eat("DOMAIN") {
+            return self.create_domain();
+        }
+        if self.eat("TYPE") {
+            return self.create_type();
         }
         if self.eat("INDEX") {
             return self.create_index(false);
@@ -163,40 +172,6 @@ impl Input<'_> {
         }))
     }
 
-    fn create_view(&mut self, materialized: bool, or_replace: bool) -> Result<Statement> {
-        let if_not_exists = self.if_not_exists();
-        let name = self.created_name()?;
-        let column_names = match self.parser.peek_token_ref().token {
-            Token::LParen => self.name_list()?,
-            _ => vec![],
-        };
-        self.expect("AS")?;
-        let query_text = self.rest().to_string();
-        let query = self.query()?;
-        let query_end = self.next_offset();
-        let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
-            true => EmitClause::OnWindowClose,
-            false => EmitClause::Changes,
-        };
-        if emit == EmitClause::OnWindowClose && !materialized {
-            return Err(SqlError::unsupported(
-                "EMIT ON WINDOW CLOSE of a plain view",
-                "Write CREATE MATERIALIZED VIEW.",
-            ));
-        }
-        let query_text = query_text[..query_text.len() - (self.range.end - query_end)].trim_end().to_string();
-        Ok(Statement::CreateView(CreateView {
-            name,
-            materialized,
-            if_not_exists,
-            or_replace,
-            column_names,
-            query,
-            query_text,
-            emit,
-        }))
-    }
-
     fn create_index(&mut self, is_unique: bool) -> Result<Statement> {
         // (No index blocks writers.)
         self.eat("CONCURRENTLY");
@@ -210,7 +185,28 @@ impl Input<'_> {
         if self.eat("USING") {
             self.identifier()?;
         }
-        let columns = self.index_columns()?;
+        let columns = self.index_columns(is_unique)?;
+        if self.eat("INCLUDE") {
+            // (An index has all columns of its rows.)
+            self.name_list()?;
+        }
+        self.eat("NULLS DISTINCT");
+        self.with_options()?;
+        if self.eat("WHERE") {
+            let offset = self.next_offset();
+            self.parser.parse_expr()?;
+            if is_unique {
+                let hint = "Check the rows with a view that counts them, or keep them in a table of their own.";
+                let mut error = SqlError::unsupported("a unique index on some of the rows", hint);
+                error.position = Some(offset);
+                return Err(error);
+            }
+            // (An index on all rows serves those that are meant.)
+        }
+        let Some(columns) = columns else {
+            let notice = Some("An index on an expression serves no query: nothing was made.");
+            return Ok(Statement::Needless { tag: "CREATE INDEX", relations: vec![relation], notice });
+        };
         Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns, is_unique }))
     }
 
@@ -223,25 +219,31 @@ impl Input<'_> {
         ))
     }
 
-    fn index_columns(&mut self) -> Result<Vec<String>> {
+    /// The columns of an index; `None` where one of them is an expression.
+    fn index_columns(&mut self, is_unique: bool) -> Result<Option<Vec<String>>> {
         self.expect_token(&Token::LParen)?;
-        let mut names = Vec::new();
+        let mut names = Some(Vec::new());
         loop {
             let offset = self.next_offset();
             match self.parser.parse_expr()? {
-                ast::Expr::Identifier(ident) => names.push(fold(&ident)),
+                ast::Expr::Identifier(ident) => names.iter_mut().for_each(|names| names.push(fold(&ident))),
+                _ if !is_unique => names = None,
                 other => {
                     let mut error = SqlError::unsupported(
-                        format!("an index on the expression {other}"),
-                        "Create a materialized view that computes it, and index its column.",
+                        format!("a unique index on the expression {other}"),
+                        "Add a column that is computed of it, GENERATED ALWAYS AS (..) STORED, and make that unique.",
                     );
                     error.position = Some(offset);
                     return Err(error);
                 }
             }
-            if !self.eat("ASC") && self.eat("DESC") {
-                // An index serves lookups by equality; the direction says nothing.
+            // (An index serves lookups by equality: order and classes of operators say nothing.)
+            let is_class = self.word(0).is_some_and(|word| word.ends_with("_OPS"));
+            if is_class {
+                self.parser.advance_token();
             }
+            let _ = self.eat("ASC") || self.eat("DESC");
+            let _ = self.eat("NULLS FIRST") || self.eat("NULLS LAST");
             if !self.eat_token(&Token::Comma) {
                 break;
             }
@@ -250,7 +252,7 @@ impl Input<'_> {
         Ok(names)
     }
 
-    fn with_options(&mut self) -> Result<Vec<(String, String)>> {
+    pub(super) fn with_options(&mut self) -> Result<Vec<(String, String)>> {
         if self.eat("WITH") { self.options() } else { Ok(vec![]) }
     }
 

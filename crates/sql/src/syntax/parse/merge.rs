@@ -102,7 +102,7 @@ impl Target {
     fn update(&self, condition: &str, list: Vec<ast::Assignment>) -> Result<Update> {
         Ok(Update {
             table: self.table.clone(),
-            assignments: assignments(list)?,
+            assignments: assignments(list, self.alias.as_deref().unwrap_or(&self.table))?,
             selection: self.matching(condition)?,
             alias: self.alias.clone(),
             from: self.source(),

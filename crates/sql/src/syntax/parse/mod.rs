@@ -22,6 +22,7 @@ pub(crate) mod exclude;
 mod literals;
 mod merge;
 mod needless;
+pub(crate) mod operands;
 mod prepare;
 mod recognize;
 mod recursion;
@@ -30,10 +31,13 @@ mod sequence;
 mod session;
 mod settings;
 pub(crate) mod spellings;
+mod subscripted;
 mod symmetric;
 mod taken;
 mod transaction;
 mod trim;
+mod user_types;
+mod view;
 
 use std::ops::Range;
 
@@ -122,6 +126,8 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     recognize::rewrite(&mut tokens, text)?;
     exclude::rewrite(&mut tokens);
     recursion::rewrite(&mut tokens, text)?;
+    operands::rewrite(&mut tokens);
+    subscripted::rewrite(&mut tokens);
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);

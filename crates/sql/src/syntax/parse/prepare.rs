@@ -99,5 +99,6 @@ fn is_prepared(statement: &Statement) -> bool {
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Merge(_)
+            | Statement::ChangesInWith(_)
     )
 }

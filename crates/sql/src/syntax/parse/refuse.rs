@@ -61,7 +61,6 @@ impl Input<'_> {
             "FUNCTION" | "PROCEDURE" | "AGGREGATE" => {
                 "Write the expression in the query, or name a query with CREATE VIEW."
             }
-            "TYPE" | "DOMAIN" => "Use the built-in types.",
             "DATABASE" => "There is one database: CREATE SCHEMA divides it.",
             "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
             "EXTENSION" => "Leave it out.",

@@ -6,6 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::Input;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::names::{fold, object_name};
 use crate::syntax::sequence::{SequenceOptions, SequenceStatement};
 use crate::syntax::statement::Statement;
 
@@ -56,12 +57,21 @@ impl Input<'_> {
                 // (Numbers are counted in memory, one after the other.)
                 self.whole_number()?;
             } else if self.eat("OWNED BY") {
-                if !self.eat("NONE") {
-                    let hint = "Leave it out, and drop the sequence with its table; or declare the column serial.";
-                    return Err(SqlError::unsupported("OWNED BY of sequences", hint));
-                }
+                options.owner = Some(if self.eat("NONE") { None } else { Some(self.owner()?) });
             } else {
                 return Ok(options);
+            }
+        }
+    }
+
+    /// `table.column`.
+    fn owner(&mut self) -> Result<(String, String)> {
+        let mut name = self.parser.parse_object_name(false)?;
+        match (name.0.pop().and_then(|column| column.as_ident().map(fold)), name.0.is_empty()) {
+            (Some(column), false) => Ok((object_name(&name)?, column)),
+            _ => {
+                let hint = "Specify OWNED BY table.column or OWNED BY NONE.";
+                Err(SqlError::new(ErrorKind::Syntax, "invalid OWNED BY option").with_hint(hint))
             }
         }
     }

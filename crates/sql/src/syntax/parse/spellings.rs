@@ -6,7 +6,6 @@
 //! SELECT (VALUES (5))            SELECT (SELECT * FROM (VALUES (5)) AS __values)
 //! t JOIN u USING (a) AS m .. m.a t JOIN u USING (a) .. a
 //! json_agg(t.*)                  json_agg(t)
-//! UNION TABLE t                  UNION SELECT * FROM t
 //! GROUP BY ALL a                 GROUP BY a
 //! GROUP BY DISTINCT a, b         GROUP BY __distinct, a, b
 //! ```
@@ -43,11 +42,6 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
                         tokens[at].token = Token::make_word(&name, Some('"'));
                     }
                     "using" => merged_alias(tokens, at),
-                    "table" if is_query_of_table(tokens, at) => {
-                        let span = tokens[at].span;
-                        let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-                        tokens.splice(at..=at, words.map(|token| TokenWithSpan { token, span }));
-                    }
                     "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb" | "row_to_json" => whole_row(tokens, at + 1),
                     "group" if words_at(tokens, at + 1, &["BY"]) => group_by(tokens, at + 2),
                     _ => {}
@@ -57,25 +51,6 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
-}
-
-/// Whether `TABLE t` stands where a query does: not as the argument of a
-/// function.
-fn is_query_of_table(tokens: &[TokenWithSpan], at: usize) -> bool {
-    const BEFORE: [&str; 5] = ["AS", "UNION", "ALL", "EXCEPT", "INTERSECT"];
-    if !matches!(tokens.get(at + 1).map(|next| &next.token), Some(Token::Word(_))) {
-        return false;
-    }
-    let Some(before) = at.checked_sub(1) else { return true };
-    let closes = tokens.get(at + 2).is_some_and(|next| next.token == Token::RParen);
-    let is_own = |open: usize| {
-        !matches!(tokens[open].token, Token::Word(_))
-            || words_at(tokens, open, &["FROM"])
-            || words_at(tokens, open, &["IN"])
-            || words_at(tokens, open, &["EXISTS"])
-    };
-    BEFORE.iter().any(|word| words_at(tokens, before, &[word]))
-        || tokens[before].token == Token::LParen && closes && before > 0 && is_own(before - 1)
 }
 
 /// An operator ends with a sign only if it has a character that no sign follows in arithmetic: any

@@ -1,0 +1,148 @@
+//! What casts to domains and enumerations mean, and the order of enumerations.
+//!
+//! ```text
+//! x::mood      __enum_in(x::text, 'mood', labels)              the text, marked, if it is a label
+//! x::posint    __domain_in(x::int, x::int > 0, 'problem', ..)  the value, if no test is false
+//! a.m < b.m    __enum_order(a.m, labels) < __enum_order(b.m, labels)
+//! ```
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, Int32Array, StringViewArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
+use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::resolve::type_marks::EnumMark;
+
+/// A text as a value of an enumeration.
+pub(crate) const ENUM_IN: &str = "__enum_in";
+/// The place of a value among the labels.
+pub(crate) const ENUM_ORDER: &str = "__enum_order";
+/// The label at a place.
+pub(crate) const ENUM_LABEL: &str = "__enum_label";
+const DOMAIN_IN: &str = "__domain_in";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum TypeVerb {
+    EnumIn,
+    EnumOrder,
+    EnumLabel,
+    DomainIn,
+}
+
+#[derive(Debug)]
+struct TypeFunction {
+    verb: TypeVerb,
+    signature: Signature,
+}
+
+/// All functions of this module.
+pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    [TypeVerb::EnumIn, TypeVerb::EnumOrder, TypeVerb::EnumLabel, TypeVerb::DomainIn].into_iter().map(|verb| {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        Arc::new(ScalarUDF::from(TypeFunction { verb, signature }))
+    })
+}
+
+impl PartialEq for TypeFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.verb == other.verb
+    }
+}
+
+impl Eq for TypeFunction {}
+
+impl Hash for TypeFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.verb.hash(state);
+    }
+}
+
+fn text_of(value: Option<&ScalarValue>) -> String {
+    value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default().to_owned()
+}
+
+impl ScalarUDFImpl for TypeFunction {
+    fn name(&self) -> &str {
+        match self.verb {
+            TypeVerb::EnumIn => ENUM_IN,
+            TypeVerb::EnumOrder => ENUM_ORDER,
+            TypeVerb::EnumLabel => ENUM_LABEL,
+            TypeVerb::DomainIn => DOMAIN_IN,
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        Ok(match self.verb {
+            TypeVerb::EnumIn | TypeVerb::EnumLabel => DataType::Utf8View,
+            TypeVerb::EnumOrder => DataType::Int32,
+            TypeVerb::DomainIn => types.first().cloned().unwrap_or(DataType::Null),
+        })
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let argument = |at: usize| text_of(args.scalar_arguments.get(at).copied().flatten());
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        Ok(match self.verb {
+            TypeVerb::EnumIn | TypeVerb::EnumLabel => {
+                Arc::new(EnumMark { name: argument(1), labels: argument(2) }.declare(field))
+            }
+            TypeVerb::EnumOrder => Arc::new(field),
+            TypeVerb::DomainIn => Arc::new(field.with_metadata(args.arg_fields[0].metadata().clone())),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let constant = |at: usize| match args.args.get(at) {
+            Some(ColumnarValue::Scalar(value)) => text_of(Some(value)),
+            Some(ColumnarValue::Array(values)) if !values.is_empty() => {
+                text_of(ScalarValue::try_from_array(values, 0).ok().as_ref())
+            }
+            _ => String::new(),
+        };
+        match self.verb {
+            TypeVerb::EnumIn => {
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
+                let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
+                match values.as_string_view().iter().flatten().find(|text| mark.place(text).is_none()) {
+                    Some(text) => exec_err!("{}", mark.misfit(text)),
+                    None => Ok(ColumnarValue::Array(values)),
+                }
+            }
+            TypeVerb::EnumOrder => {
+                let mark = EnumMark { name: String::new(), labels: constant(1) };
+                let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
+                let places = values.as_string_view().iter().map(|text| mark.place(text?).map(|place| place as i32));
+                Ok(ColumnarValue::Array(Arc::new(places.collect::<Int32Array>())))
+            }
+            TypeVerb::EnumLabel => {
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
+                let labels: Vec<&str> = mark.labels().collect();
+                let places = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Int32)?;
+                let places = places.as_primitive::<Int32Type>().iter();
+                let texts = places.map(|place| labels.get(usize::try_from(place?).ok()?).copied());
+                Ok(ColumnarValue::Array(Arc::new(texts.collect::<StringViewArray>())))
+            }
+            TypeVerb::DomainIn => {
+                for at in (1..args.args.len().saturating_sub(1)).step_by(2) {
+                    let passes = cast(&args.args[at].to_array(args.number_rows)?, &DataType::Boolean)?;
+                    let passes = passes.as_boolean();
+                    if (0..passes.len()).any(|row| passes.is_valid(row) && !passes.value(row)) {
+                        return exec_err!("{}", constant(at + 1));
+                    }
+                }
+                Ok(args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null)))
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! LIMIT and OFFSET of values that only the rows of other tables tell.
+//!
+//! ```text
+//!     LIMIT (SELECT n FROM u)      QUALIFY row_number() OVER (ORDER BY ..) <= (SELECT n FROM u)
+//!     LIMIT 1.6, LIMIT '2'         LIMIT 2
+//! ```
+//!
+//! Law: NULL limits nothing. What a subquery without FROM gives is computed while planning.
+
+use datafusion_expr::sqlparser::ast::{Expr, LimitClause, Query, Select, SetExpr, Spanned, Value};
+
+use super::fetch::numbered;
+use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::walk::{Look, Looking, look};
+
+/// Writes limits that are computed of rows in another way.
+///
+/// # Errors
+/// `Invalid` for a limit that names a column.
+pub(super) fn settle(query: &mut Query) -> Result<()> {
+    let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause else { return Ok(()) };
+    if let Some(limit) = limit {
+        check(limit, "LIMIT")?;
+    }
+    if let Some(offset) = offset {
+        check(&mut offset.value, "OFFSET")?;
+    }
+    let (limit, offset) = (limit.clone(), offset.as_ref().map(|offset| offset.value.clone()));
+    if !limit.iter().chain(&offset).any(reads_rows) {
+        return Ok(());
+    }
+    let skipped = offset.map_or("0".to_owned(), |offset| format!("coalesce(CAST({offset} AS bigint), 0)"));
+    query.limit_clause = None;
+    numbered(query, |order| {
+        let number = match order {
+            "" => "row_number() OVER ()".to_owned(),
+            order => format!("row_number() OVER (ORDER BY {order})"),
+        };
+        let first = format!("{number} > {skipped}");
+        match limit {
+            Some(limit) => format!("{first} AND coalesce({number} <= {skipped} + CAST({limit} AS bigint), true)"),
+            None => first,
+        }
+    })
+}
+
+/// Reads a number in quotes, or with a fraction; columns are refused.
+fn check(value: &mut Expr, clause: &str) -> Result<()> {
+    if let Expr::Value(literal) = value {
+        let digits = match &literal.value {
+            Value::Number(digits, _) if digits.contains('.') => digits.clone(),
+            Value::SingleQuotedString(text) => text.trim().to_owned(),
+            _ => return Ok(()),
+        };
+        let number = digits.parse().ok().filter(|number: &f64| (0.0..9.0e15).contains(number));
+        let whole = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit() || digit == b'.');
+        if let Some(number) = number.filter(|_| whole) {
+            literal.value = Value::Number(format!("{:.0}", number.round_ties_even()), false);
+        }
+        return Ok(());
+    }
+    let mut named = NamedColumns { depth: 0, found: false };
+    look(value, &mut named);
+    match named.found {
+        true => Err(SqlError::new(ErrorKind::Invalid, format!("argument of {clause} must not contain variables"))
+            .with_hint("Write a number, or a query in parentheses.")
+            .at(value.span().start)),
+        false => Ok(()),
+    }
+}
+
+/// Whether a column is named outside of queries.
+struct NamedColumns {
+    depth: usize,
+    found: bool,
+}
+
+impl Looking for NamedColumns {
+    fn query(&mut self, _query: &Query) -> Look {
+        self.depth += 1;
+        Look::Continue(())
+    }
+
+    fn after_query(&mut self, _query: &Query) -> Look {
+        self.depth -= 1;
+        Look::Continue(())
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Look {
+        self.found |= self.depth == 0 && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        Look::Continue(())
+    }
+}
+
+/// Whether a value comes of rows.
+fn reads_rows(value: &Expr) -> bool {
+    let mut reads = ReadsRows(false);
+    look(value, &mut reads);
+    reads.0
+}
+
+struct ReadsRows(bool);
+
+impl Looking for ReadsRows {
+    fn query(&mut self, query: &Query) -> Look {
+        self.0 |= !matches!(query.body.as_ref(), SetExpr::Select(_));
+        Look::Continue(())
+    }
+
+    fn select(&mut self, select: &Select) -> Look {
+        self.0 |= !select.from.is_empty() || select.selection.is_some();
+        Look::Continue(())
+    }
+}

@@ -1,0 +1,73 @@
+//! What the field of a column tells of a user's type: its name, and the labels of an enumeration.
+
+use std::collections::HashMap;
+
+use arrow::datatypes::{DataType, Field};
+
+/// The key of the name of a user's type in a field's metadata.
+pub(crate) const TYPE: &str = "anabranch.type";
+
+/// The key of the labels of an enumeration, in their order.
+const LABELS: &str = "anabranch.labels";
+
+/// What stands between two labels. PostgreSQL has labels with it, nobody else.
+const BETWEEN: char = '\u{1f}';
+
+/// An enumeration, as a mark of a field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EnumMark {
+    /// The type's name.
+    pub name: String,
+    /// The labels, joined.
+    pub labels: String,
+}
+
+impl EnumMark {
+    /// That of a type with these labels.
+    pub fn new(name: &str, labels: &[String]) -> EnumMark {
+        EnumMark { name: name.to_owned(), labels: labels.join(&BETWEEN.to_string()) }
+    }
+
+    /// That of a field.
+    pub fn of(field: &Field) -> Option<EnumMark> {
+        let metadata = field.metadata();
+        Some(EnumMark { name: metadata.get(TYPE)?.clone(), labels: metadata.get(LABELS)?.clone() })
+    }
+
+    /// The field with the mark.
+    pub fn declare(&self, field: Field) -> Field {
+        let metadata = [(TYPE, &self.name), (LABELS, &self.labels)];
+        field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value.clone())).into())
+    }
+
+    /// The place of a label.
+    pub fn place(&self, label: &str) -> Option<usize> {
+        self.labels().position(|known| known == label)
+    }
+
+    /// The labels in their order.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.labels.split(BETWEEN)
+    }
+
+    /// What is wrong with a text that is no label.
+    pub fn misfit(&self, text: &str) -> String {
+        format!("invalid input value for enum {}: \"{text}\"", self.name)
+    }
+}
+
+/// The name of the user's type that a field is of.
+pub fn type_of(field: &Field) -> Option<&str> {
+    field.metadata().get(TYPE).map(String::as_str)
+}
+
+/// The field of a column whose type is not known yet.
+pub(crate) fn unresolved(name: &str, type_name: &str) -> Field {
+    let metadata = HashMap::from([(TYPE.to_owned(), type_name.to_owned())]);
+    Field::new(name, DataType::Null, true).with_metadata(metadata)
+}
+
+/// Whether the type of a column is not known yet.
+pub(crate) fn is_unresolved(field: &Field) -> bool {
+    *field.data_type() == DataType::Null && type_of(field).is_some()
+}
