@@ -59,6 +59,8 @@ const QUERIES: &[&str] = &[
     "select case when ad < 3 then price else ad end, coalesce(price, ad), greatest(price, ad) from ads",
     "select who, ad in (select ad from ads where campaign = 'c1') from views where who is not null",
     "select ad, (select max(concat_ws('-', a.campaign, 'z')) from ads a where a.ad > v.ad) from views v",
+    "select branch, count(*) as n, sum(cost) from split(views, ad % 4, 4) group by branch",
+    "select branch, who, campaign from split(table views, ad, 7, who is null) as p join ads using (ad) where branch < 3",
     "select upper(who), length(who), substring(who, 2), round(cost), abs(ad - 3), date_trunc('day', seen), to_char(seen, 'YYYY-MM') from views",
 ];
 

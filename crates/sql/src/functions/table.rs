@@ -22,7 +22,9 @@ use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
-use crate::functions::{arrays, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry};
+use crate::functions::{
+    arrays, branches, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry,
+};
 use crate::resolve::type_names::UTC;
 
 /// All functions by name and alias.
@@ -53,6 +55,7 @@ impl Functions {
         let scalars = [OneRow::udf(), Age::udf(), TextFormat::udf(), TypeOf::udf()]
             .into_iter()
             .chain([AtTimeZone::udf(), WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
+            .chain(branches::all())
             .chain(text::all())
             .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions())

@@ -113,9 +113,8 @@ fn shown_name(factor: &TableFactor) -> Option<String> {
 
 fn name_call(factor: &mut TableFactor, name: &str) {
     let TableFactor::Table { name: function, alias: alias @ None, args: Some(_), .. } = factor else { return };
-    let is_window =
-        object_name(function).is_ok_and(|name| matches!(name.as_str(), "tumble" | "hop" | "cumulate" | "session"));
-    if is_window {
+    let named = ["tumble", "hop", "cumulate", "session", "split"];
+    if object_name(function).is_ok_and(|name| named.contains(&name.as_str())) {
         *alias = Some(TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: vec![], at: None });
     }
 }
@@ -150,7 +149,7 @@ impl WindowKind {
 
 impl Call {
     fn read(kind: WindowKind, args: &[FunctionArg]) -> Result<Call> {
-        let mut given = in_order(kind, args)?.into_iter();
+        let mut given = in_order(kind.name(), &kind.usage(), kind.arguments(), args)?.into_iter();
         let mut next = || given.next().flatten();
         let wrong =
             || SqlError::new(ErrorKind::Invalid, format!("{} lacks an argument", kind.name())).with_hint(kind.usage());
@@ -263,9 +262,8 @@ impl Call {
     }
 }
 
-/// The arguments in their order, those left out as `None`.
-fn in_order(kind: WindowKind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
-    let names = kind.arguments();
+/// The arguments of a function in the order of their names, those left out as `None`.
+pub(super) fn in_order(function: &str, usage: &str, names: &[&str], args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
     let place_of = |name: &str| names.iter().position(|known| name.eq_ignore_ascii_case(known));
     let mut given = vec![None; names.len()];
     for (at, arg) in args.iter().enumerate() {
@@ -277,8 +275,8 @@ fn in_order(kind: WindowKind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>>
         match (at.and_then(|at| given.get_mut(at)), arg) {
             (Some(place @ None), FunctionArgExpr::Expr(expr)) => *place = Some(expr.clone()),
             _ => {
-                let message = format!("{} has no such argument: {arg}", kind.name());
-                return Err(SqlError::new(ErrorKind::Invalid, message).with_hint(kind.usage()));
+                let message = format!("{function} has no such argument: {arg}");
+                return Err(SqlError::new(ErrorKind::Invalid, message).with_hint(usage));
             }
         }
     }

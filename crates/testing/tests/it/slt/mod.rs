@@ -129,6 +129,7 @@ files!(
     setops,
     settings,
     shared_columns,
+    splits,
     state,
     subqueries,
     system,
