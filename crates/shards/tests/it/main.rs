@@ -18,4 +18,5 @@ mod profile;
 mod safety;
 mod split;
 mod sql_programs;
+mod sql_records;
 mod support;
