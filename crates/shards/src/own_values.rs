@@ -29,7 +29,7 @@ use crate::program::INPUTS;
 
 /// Whether a node is a join of rows with what is computed for their own values, of inputs that lie
 /// so.
-pub fn is_by_own_values(plan: &Plan, inputs: &[&Placement]) -> bool {
+pub(crate) fn is_by_own_values(plan: &Plan, inputs: &[&Placement]) -> bool {
     let Node::Join { left, right, kind, left_key, right_key, .. } = &plan.node else { return false };
     let Some(ours) = keeps_left(*kind).then(|| RowsOfInput::of(left, inputs)).flatten() else { return false };
     let Some(values) = own_values(right, &ours, inputs) else { return false };
