@@ -161,10 +161,13 @@ impl ExpressionText<'_> {
             Operator::NotEq => "<>".to_string(),
             Operator::IsDistinctFrom => "is distinct from".to_string(),
             Operator::IsNotDistinctFrom => "is not distinct from".to_string(),
+            Operator::BitwiseXor => "#".to_string(),
             other => other.to_string().to_lowercase(),
         };
-        // Operators of one level associate to the left.
-        format!("{} {word} {}", self.operand(&binary.left, level), self.operand(&binary.right, level + 1))
+        // (Operators of one level associate to the left; comparisons do not.)
+        let is_comparison = level == precedence(Operator::Eq);
+        let left = level + u8::from(self.is_exact && is_comparison);
+        format!("{} {word} {}", self.operand(&binary.left, left), self.operand(&binary.right, level + 1))
     }
 
     /// An operand, in parentheses if it binds less tightly than `level`.
@@ -176,6 +179,10 @@ impl ExpressionText<'_> {
     fn stood_for(&self, call: &ScalarFunction) -> Option<BoundText> {
         let (name, level) = (call.name(), TIGHT);
         match call.args.as_slice() {
+            values if let "interval_greatest" | "interval_least" = name => {
+                let word = name.trim_start_matches("interval_");
+                Some(BoundText { text: format!("{word}({})", list(values.iter().map(|part| self.write(part)))), level })
+            }
             [left, right] => {
                 let (word, level) = operator(name)?;
                 let text = format!("{} {word} {}", self.operand(left, level), self.operand(right, level + 1));
@@ -215,7 +222,7 @@ fn operator(name: &str) -> Option<(&'static str, u8)> {
     let (sum, product) = (precedence(Operator::Plus), precedence(Operator::Multiply));
     Some(match verb {
         "add" | "date_add_days" => ("+", sum),
-        "subtract" | "date_subtract_days" | "date_subtract" => ("-", sum),
+        "subtract" | "date_subtract_days" | "date_subtract" | "timestamp_difference" => ("-", sum),
         "multiply" | "times" => ("*", product),
         "divide" => ("/", product),
         "remainder" => ("%", product),
@@ -230,7 +237,9 @@ fn is_cast(name: &str) -> bool {
     const NUMBERS: [&str; 7] =
         ["to_numeric", "to_smallint", "to_integer", "to_bigint", "to_real", "to_double_precision", "float_to_numeric"];
     let is_named = ["numeric_to_", "text_to_", "moment_to_"].iter().any(|kind| name.starts_with(kind));
+    let is_of_lists = name.starts_with("to_") && name.ends_with("[]");
     is_named
+        || is_of_lists
         || NUMBERS.contains(&name)
         || matches!(name, "value_to_text" | "value_out" | "bytea_in" | "time_to_interval" | "interval_to_time")
 }
@@ -373,6 +382,7 @@ pub(crate) fn exact_literal(value: &ScalarValue) -> String {
         _ if value.is_null() => format!("null::{data_type}"),
         ScalarValue::Int64(Some(number)) if *number >= 0 => number.to_string(),
         ScalarValue::Int64(Some(number)) => format!("({number})"),
+        ScalarValue::UInt64(Some(number)) => number.to_string(),
         ScalarValue::Boolean(_) | ScalarValue::Date32(_) => literal(value),
         ScalarValue::Utf8(_) | ScalarValue::Utf8View(_) | ScalarValue::LargeUtf8(_) => literal(value),
         ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds })) => {

@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(times(&rows.take_before(Time::MAX)), [9]);
     }
 
+    /// Statement T1: batches with disjoint times pass the merge, and no byte of them is copied.
     #[test]
     fn batches_that_lie_apart_are_not_copied() {
         let mut rows = InTime::default();

@@ -32,12 +32,12 @@
 //! every number of shards. Source: Quill (Chandramouli et al., VLDB 2016).
 //!
 //! Reading order: [`program`] (the plan), [`layout`] (shards, scopes), [`placement`] (what lies
-//! where), [`linear`] and [`relational`] (what a query does to placement), [`safety`] (what follows
-//! for a program), [`route`] (rows to shards), [`run`] (the client; below it `tasks`, a plan as
-//! numbered steps, `group`, the shards of a process, and `worker`, a shard at work; [`counts`] and
-//! [`profile`], what each has done), [`processes`] (several of them), [`datasets`] (results that
-//! are kept; `stored`, in folders), [`stream`] (a shard as bytes), [`split`] (branches),
-//! [`planned`] (programs as data).
+//! where), [`linear`] and [`relational`] (what a query does to placement; `own_values`, of rows
+//! joined with what is computed for them), [`safety`] (what follows for a program), [`route`] (rows
+//! to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, `group`, the shards
+//! of a process, and `worker`, a shard at work; [`counts`] and [`profile`], what each has done),
+//! [`processes`] (several of them), [`datasets`] (results that are kept; `stored`, in folders),
+//! [`stream`] (a shard as bytes), [`split`] (branches), [`planned`] (programs as data).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -51,6 +51,7 @@ pub mod layout;
 pub mod linear;
 mod message;
 mod moved;
+mod own_values;
 mod packed;
 pub mod placement;
 pub mod planned;

@@ -29,6 +29,8 @@ pub struct Message {
 pub enum Load {
     /// Rows.
     Rows(Batch),
+    /// Rows, in either form, that are in each of these branches.
+    Branches(Box<Load>, Vec<i64>),
     /// Rows in the wire form.
     Wire(Vec<u8>),
     /// Nothing before this time follows from this sender.

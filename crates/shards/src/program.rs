@@ -12,7 +12,7 @@ use anabranch_engine::frame::{Events, Expr, Frame, UserOperator, col};
 use anabranch_plan::program::TABLES;
 use anabranch_sql::output::shown_schema;
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use crate::dataset::Dataset;
@@ -67,6 +67,8 @@ pub enum Verb {
     Dataset(Arc<Dataset>),
     /// The key is these columns from now on.
     Rekey,
+    /// The columns at these places, and no others: nothing is computed.
+    Choose(Vec<usize>),
     /// A frame over each shard.
     Query {
         /// Over inputs named `left` and `right`.
@@ -338,6 +340,20 @@ impl Shards {
     pub(crate) fn columns(&self) -> Vec<String> {
         let names = |step: &Arc<ProgramStep>| step.schema.fields().iter().map(|field| field.name().clone()).collect();
         self.step().map(names).unwrap_or_default()
+    }
+
+    /// Rows of branches, whose key is the branch: the columns of these names, in this order. (Only
+    /// movement reads hashes, and computes those that are missing.)
+    pub(crate) fn in_branches(&self, names: &[String]) -> Shards {
+        self.then(|input| {
+            let chosen: Vec<&str> = std::iter::once(BRANCH).chain(names.iter().map(String::as_str)).collect();
+            let places = chosen.iter().map(|name| input.schema.index_of(name)).collect::<Result<Vec<usize>, _>>();
+            let places = places.map_err(|error| Error::internal(error.to_string()))?;
+            let fields: Vec<Field> = places.iter().map(|at| input.schema.field(*at).clone()).collect();
+            let (schema, layout) = (Arc::new(Schema::new(fields)), input.layout);
+            let inputs = vec![Arc::clone(input)];
+            Ok(ProgramStep { verb: Verb::Choose(places), inputs, schema, key: vec![BRANCH.to_owned()], layout })
+        })
     }
 
     /// A movement of splits, among all shards.

@@ -11,6 +11,7 @@ use datafusion_expr::Expr;
 
 use crate::layout::To;
 use crate::linear::Partial;
+use crate::own_values::is_by_own_values;
 use crate::placement::{Placement, Spread};
 use crate::program::INPUTS;
 
@@ -45,6 +46,16 @@ fn rows(plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Result<KnownR
         let (placement, partial) = step.ok_or_else(|| format!("input \"{input}\""))?;
         let places = [of_spread(&placement.across, plan), of_spread(&placement.within, plan)];
         return Ok(KnownRows { places, partial: partial.cloned() });
+    }
+    let lie: Vec<&Placement> = inputs.iter().map(|(placement, _)| *placement).collect();
+    if let Node::Join { left, .. } = &plan.node
+        && is_by_own_values(plan, &lie)
+    {
+        let left = rows(left, inputs)?;
+        let places = left.places.map(|place| over(plan, &[place, PlanPlacement::Replicated]));
+        if let ([Some(across), Some(within)], None) = (places, left.partial) {
+            return Ok(KnownRows { places: [across, within], partial: None });
+        }
     }
     let below = plan.inputs().into_iter().map(|input| rows(input, inputs)).collect::<Result<Vec<_>, String>>()?;
     let at = |level: usize| below.iter().map(|rows| rows.places[level].clone()).collect::<Vec<_>>();

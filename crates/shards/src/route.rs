@@ -14,6 +14,7 @@ use datafusion_common::ScalarValue;
 
 use crate::layout::{Layout, Move, To};
 use crate::program::{ActionKind, BRANCH, ROUTE, Targets};
+use crate::split::handed;
 
 /// A movement of a batch.
 #[derive(Clone, Copy)]
@@ -28,16 +29,24 @@ pub struct Movement<'a> {
     pub sequence: u64,
 }
 
-/// A batch for each of all shards, of the rows that `shard` sends; empty ones are left out.
+/// Rows for a shard.
+pub struct RoutedRows {
+    /// The shard.
+    pub target: usize,
+    /// The rows.
+    pub rows: Batch,
+    /// The branches that the rows are in, each of them in all; `None` if the rows themselves say
+    /// where they are.
+    pub branches: Option<Vec<i64>>,
+}
+
+/// Rows for all shards, of those that `shard` sends; empty batches are left out.
 ///
 /// # Errors
 /// `Data` when a multicast names a shard that is not there.
-pub fn routed(
-    batch: &Batch,
-    movement: &Movement<'_>,
-    layout: Layout,
-    shard: usize,
-) -> Result<Vec<(usize, Batch)>, Error> {
+pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usize) -> Result<Vec<RoutedRows>, Error> {
+    let as_they_are = |(target, rows): (usize, Batch)| RoutedRows { target, rows, branches: None };
+    let mut handed = Vec::new();
     let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
         ActionKind::Redistribute => partition_by(batch, layout.shards(), |hash| layout.route(shard, hash, reach)),
@@ -58,24 +67,32 @@ pub fn routed(
                 To::Same => layout.peers(shard, reach.scope),
                 To::Shards(shards) => (0..shards).collect(),
             };
-            return Ok(targets.into_iter().map(|target| (target, batch.clone())).collect());
+            return Ok(targets.into_iter().map(|target| as_they_are((target, batch.clone()))).collect());
         }
         ActionKind::Multicast(targets) => multicast(batch, targets, layout)?,
         ActionKind::Split { nodes, fan_out, width } => {
+            let level = SplitLevel { nodes: (*nodes).into(), fan_out: (*fan_out).into(), width: (*width).into() };
+            let (all, others) = level.handed(batch, schema)?;
+            if let Some((node, rows)) = all {
+                for piece in handed::pieces(&rows) {
+                    handed.extend(by_shard(level.children(node), layout).map(|(target, branches)| RoutedRows {
+                        target,
+                        rows: piece.clone(),
+                        branches: Some(branches),
+                    }));
+                }
+            }
+            let batch = &others;
             let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
-            let digits = i64::from(*nodes) * i64::from(*fan_out);
+            let digits = level.nodes * level.fan_out;
             let children = |row: usize, send: &mut dyn FnMut(i64)| match routes.is_valid(row) {
                 // (Digits are taken lowest first, so a node is the route's rest by the nodes of its
                 // level. The least branch of a node is its own number: a node that is none has no
                 // branches.)
-                true => Some(routes.value(row) % digits)
-                    .filter(|child| child < &i64::from(*width))
-                    .into_iter()
-                    .for_each(send),
-                false => (0..i64::from(*fan_out))
-                    .map(|child| at.value(row) + i64::from(*nodes) * child)
-                    .filter(|child| child < &i64::from(*width))
-                    .for_each(send),
+                true => {
+                    Some(routes.value(row) % digits).filter(|child| *child < level.width).into_iter().for_each(send)
+                }
+                false => level.children(at.value(row)).for_each(send),
             };
             branched(batch, schema, children, layout)?
         }
@@ -87,10 +104,62 @@ pub fn routed(
         // columns.)
         ActionKind::Spray => {
             let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
-            return Ok(vec![(route(random, layout.shards()), batch.clone())]);
+            return Ok(vec![as_they_are((route(random, layout.shards()), batch.clone()))]);
         }
     };
-    Ok(parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty()).collect())
+    let parts = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
+    Ok(parts.map(as_they_are).chain(handed).collect())
+}
+
+/// One level of a split.
+struct SplitLevel {
+    nodes: i64,
+    fan_out: i64,
+    width: i64,
+}
+
+impl SplitLevel {
+    /// The children of a node.
+    fn children(&self, node: i64) -> impl Iterator<Item = i64> + use<> {
+        let (nodes, width) = (self.nodes, self.width);
+        (0..self.fan_out).map(move |child| node + nodes * child).filter(move |child| *child < width)
+    }
+
+    /// The rows that are handed on to all children, with the node that they are in, and the others.
+    /// Rows for all children are handed on if they are many, and in one node.
+    fn handed(&self, batch: &Batch, schema: &Schema) -> Result<(Option<(i64, Batch)>, Batch), Error> {
+        let (routes, at) = (numbers(batch, schema, ROUTE)?, numbers(batch, schema, BRANCH)?);
+        let n_all = routes.null_count();
+        if n_all < handed::ROWS_MIN {
+            return Ok((None, batch.clone()));
+        }
+        if n_all == batch.len() {
+            let node = at.value(0);
+            return Ok(match at.values().iter().all(|other| *other == node) {
+                true => (Some((node, batch.clone())), batch.slice(0, 0)),
+                false => (None, batch.clone()),
+            });
+        }
+        let (all, others): (Vec<u32>, Vec<u32>) =
+            (0..batch.len() as u32).partition(|row| routes.is_null(*row as usize));
+        let node = at.value(all[0] as usize);
+        Ok(match all.iter().all(|row| at.value(*row as usize) == node) {
+            true => (Some((node, batch.take(&all))), batch.take(&others)),
+            false => (None, batch.clone()),
+        })
+    }
+}
+
+/// Branches by the shards that they lie in.
+fn by_shard(branches: impl Iterator<Item = i64>, layout: Layout) -> impl Iterator<Item = (usize, Vec<i64>)> {
+    let mut shards: Vec<Vec<i64>> = vec![Vec::new(); layout.shards()];
+    branches.for_each(|branch| shards[shard_of(branch, layout)].push(branch));
+    shards.into_iter().enumerate().filter(|(_, branches)| !branches.is_empty())
+}
+
+/// Where a branch lies.
+fn shard_of(branch: i64, layout: Layout) -> usize {
+    branch.rem_euclid(layout.shards() as i64) as usize
 }
 
 fn multicast(batch: &Batch, targets: &Targets, layout: Layout) -> Result<Vec<Batch>, Error> {
@@ -118,11 +187,10 @@ fn branched(
     branches: impl Fn(usize, &mut dyn FnMut(i64)),
     layout: Layout,
 ) -> Result<Vec<Batch>, Error> {
-    let shards = layout.shards() as i64;
     let mut rows: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default(); layout.shards()];
     for row in 0..batch.len() {
         branches(row, &mut |branch| {
-            let (rows, numbers) = &mut rows[branch.rem_euclid(shards) as usize];
+            let (rows, numbers) = &mut rows[shard_of(branch, layout)];
             rows.push(row as u32);
             numbers.push(branch);
         });
@@ -180,7 +248,8 @@ mod tests {
         let movement = Movement { kind: &ActionKind::Spray, reach: Move::FLAT, schema: &schema, sequence };
         let mut parts = routed(batch, &movement, Layout::flat(shards), 0).unwrap();
         assert_eq!(parts.len(), 1);
-        parts.remove(0)
+        let RoutedRows { target, rows, .. } = parts.remove(0);
+        (target, rows)
     }
 
     /// Statements S8 and T1: the router of a parallel split looks at no row and no column, and

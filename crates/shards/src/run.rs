@@ -306,6 +306,7 @@ impl ShardRun {
             Verb::Source { .. } => "source",
             Verb::Dataset(_) => "dataset",
             Verb::Rekey => "rekey",
+            Verb::Choose(_) => "branches",
             Verb::InTime => "in order of time",
             Verb::Query { .. } => "query",
             Verb::Move { kind, .. } => kind.name(),

@@ -101,6 +101,7 @@ fn explain(
         Verb::Source { events, .. } => format!("source {} in {} shards", events.name(), step.layout.shards()),
         Verb::Dataset(dataset) => format!("dataset {} in {} shards", dataset.name, step.layout.shards()),
         Verb::Rekey => format!("rekey ({})", step.key.join(", ")),
+        Verb::Choose(_) => format!("branches ({})", step.key.join(", ")),
         Verb::InTime => "in order of time".to_owned(),
         Verb::Query { .. } if step.key.is_empty() => "query".to_owned(),
         Verb::Query { .. } => format!("query by ({})", step.key.join(", ")),
@@ -169,7 +170,7 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
             Ok(KnownPlacement { placement: dataset.placement.clone(), state: SafetyState::Whole })
         }
         Verb::InTime => Ok(inputs[0].clone()),
-        Verb::Rekey => {
+        Verb::Rekey | Verb::Choose(_) => {
             let KnownPlacement { placement, state } = inputs[0].clone();
             Ok(KnownPlacement { placement: placement.kept(&step.key), state })
         }

@@ -61,6 +61,7 @@ impl Tasks {
                 Verb::Source { events, .. } => format!("source {}", events.name()),
                 Verb::Dataset(dataset) => format!("dataset {}", dataset.name),
                 Verb::Rekey => "rekey".to_owned(),
+                Verb::Choose(places) => format!("columns {places:?}"),
                 Verb::InTime => "in order of time".to_owned(),
                 Verb::Query { .. } => "query".to_owned(),
                 Verb::Move { kind, reach } => format!("{} {reach:?}", kind.name()),

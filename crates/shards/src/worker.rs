@@ -19,8 +19,9 @@ use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
-use crate::program::{ActionKind, INPUTS, Verb};
-use crate::route::{Movement, in_range, routed};
+use crate::program::{ActionKind, BRANCH, INPUTS, ProgramStep, Verb};
+use crate::route::{Movement, RoutedRows, in_range, routed};
+use crate::split::handed::ConstantColumns;
 use crate::tasks::Tasks;
 use crate::traffic::Traffic;
 
@@ -88,7 +89,8 @@ fn serve(post: &Post) -> Result<(), Error> {
         places.push(Place { run, held: InTime::default(), heard, ports, told: Time::MIN });
     }
     let clock = thread_nanos();
-    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0, clock };
+    let constants = ConstantColumns::default();
+    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0, clock, constants };
     while let Ok(message) = post.inbox.recv() {
         if matches!(message.load, Load::Stop) || post.traffic.interrupt.is_triggered() {
             break;
@@ -125,6 +127,8 @@ struct Shard<'p, 's> {
     batches: u64,
     /// CPU time of the thread when it was last read, in nanoseconds.
     clock: u64,
+    /// Numbers of branches, as columns.
+    constants: ConstantColumns,
 }
 
 impl Shard<'_, '_> {
@@ -132,13 +136,17 @@ impl Shard<'_, '_> {
         let Message { task, from, load, .. } = message;
         self.clock = thread_nanos();
         match load {
-            Load::Rows(batch) => self.emit(task, Item::Rows(batch))?,
-            Load::Wire(bytes) => {
-                let batch = wire::read(&bytes).map_err(|error| Error::internal(error.to_string()))?;
-                self.emit(task, Item::Rows(batch))?;
+            Load::Branches(rows, branches) => {
+                let batch = rows_of(*rows)?;
+                let place = place_of(BRANCH, &self.post.tasks.list[task].step)?;
+                let mut constants = std::mem::take(&mut self.constants);
+                let handed: Vec<Batch> = constants.in_branches(&batch, place, &branches).collect();
+                self.constants = constants;
+                handed.into_iter().try_for_each(|rows| self.emit(task, Item::Rows(rows)))?;
             }
             Load::Frontier(time) => self.hear(task, from, time)?,
             Load::Stop => {}
+            rows => self.emit(task, Item::Rows(rows_of(rows)?))?,
         }
         self.charge(task);
         while let Some((task, port, item)) = self.waiting.pop_front() {
@@ -219,9 +227,13 @@ impl Shard<'_, '_> {
                 Ok(())
             }
             (Verb::Rekey, Item::Rows(batch)) => {
-                let batch = self.keyed(task, batch);
+                let batch = match step.key.is_empty() {
+                    true => batch.compact().without_key(),
+                    false => self.keyed(task, batch),
+                };
                 self.emit(task, Item::Rows(batch))
             }
+            (Verb::Choose(places), Item::Rows(batch)) => self.emit(task, Item::Rows(batch.compact().project(places))),
             (Verb::InTime, Item::Rows(batch)) => {
                 self.places[task].held.push(batch);
                 Ok(())
@@ -288,8 +300,10 @@ impl Shard<'_, '_> {
         if let Some(errors) = errors {
             self.emit(task, Item::Errors(errors))?;
         }
-        for (target, part) in routed(&batch, &movement, layout, here)? {
-            let (rows, bytes) = (part.len() as u64, wire::length_in_bytes(&part) as u64);
+        for part in routed(&batch, &movement, layout, here)? {
+            let RoutedRows { target, rows: part, branches } = part;
+            let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
+            let bytes = if target == here { 0 } else { (wire::length_in_bytes(&part) + listed) as u64 };
             self.count(task, |counts| {
                 let moved = &mut counts.moved;
                 let is_near = layout.process(here) == layout.process(target);
@@ -299,15 +313,15 @@ impl Shard<'_, '_> {
                     (_, false) => &mut moved.rows_far,
                 };
                 *counter += rows;
-                moved.bytes += if target == here { 0 } else { bytes };
+                moved.bytes += bytes;
             });
-            let load = match self.post.carry {
-                Carry::Wire if target != here => {
-                    let mut bytes = Vec::with_capacity(bytes as usize);
-                    wire::write(&part, &mut bytes).map_err(|error| Error::internal(error.to_string()))?;
-                    Load::Wire(bytes)
-                }
+            let rows = match self.post.carry {
+                Carry::Wire if target != here => wired(&part)?,
                 _ => Load::Rows(part),
+            };
+            let load = match branches {
+                Some(branches) => Load::Branches(Box::new(rows), branches),
+                None => rows,
             };
             self.send(target, task, load);
         }
@@ -318,6 +332,27 @@ impl Shard<'_, '_> {
         let message = Message { task, from: self.post.shard, load, owed: None };
         self.post.shards[target].send(message, &self.post.traffic);
     }
+}
+
+/// Rows in the wire form.
+fn wired(rows: &Batch) -> Result<Load, Error> {
+    let mut bytes = Vec::with_capacity(wire::length_in_bytes(rows));
+    wire::write(rows, &mut bytes).map_err(|error| Error::internal(error.to_string()))?;
+    Ok(Load::Wire(bytes))
+}
+
+/// Rows of either form.
+fn rows_of(load: Load) -> Result<Batch, Error> {
+    match load {
+        Load::Rows(batch) => Ok(batch),
+        Load::Wire(bytes) => wire::read(&bytes).map_err(|error| Error::internal(error.to_string())),
+        _ => Err(Error::internal("rows of a message that holds none")),
+    }
+}
+
+/// The place of a column.
+fn place_of(column: &str, step: &ProgramStep) -> Result<usize, Error> {
+    step.schema.index_of(column).map_err(|error| Error::internal(error.to_string()))
 }
 
 /// CPU time of this thread, in nanoseconds.

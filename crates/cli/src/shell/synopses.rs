@@ -41,6 +41,8 @@ const SYNOPSES: &[&str] = &[
     "SELECT .. FROM {TUMBLE(TABLE relation, DESCRIPTOR(time), size) | HOP(TABLE relation, DESCRIPTOR(time), step, size)
              | CUMULATE(TABLE relation, DESCRIPTOR(time), step, size) | SESSION(TABLE relation, DESCRIPTOR(time), gap)}
              windows of time; each row has window_start and window_end",
+    "SELECT .. FROM SPLIT(TABLE relation, route, width [, broadcast])
+             branches of rows; each row has branch, from 0 up to the width",
     "SELECT function(..) OVER ([PARTITION BY ..] [ORDER BY ..] [{ROWS | RANGE | GROUPS} BETWEEN start AND end]) ..",
     "WITH [RECURSIVE] name [(columns)] AS (query) [, ..] query",
     "VALUES (..) [, ..]",

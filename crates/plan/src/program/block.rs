@@ -228,7 +228,9 @@ impl Block {
     pub fn text(&self) -> String {
         let columns = self.columns.iter().zip(&self.names).map(|(text, name)| {
             let name = identifier(name);
-            let is_named = text.text.rsplit_once('.').is_some_and(|(_, last)| last == name);
+            // (A column of a table has its own name; an expression that ends with one has not.)
+            let is_table = |table: &str| table.chars().all(|c| c.is_alphanumeric() || c == '_' || c == MARK);
+            let is_named = text.text.rsplit_once('.').is_some_and(|(table, last)| last == name && is_table(table));
             if is_named { text.text.clone() } else { format!("{} AS {name}", text.text) }
         });
         let distinct = if self.is_distinct { "DISTINCT " } else { "" };

@@ -52,6 +52,10 @@ pub fn cut(plan: &Arc<Plan>, columns: &[String], how: &Cut) -> Result<Program, S
     }
     part.block.names = once_each(columns);
     cutter.step(&part);
+    let is_bare = |step: &PlannedStep| matches!(&step.action, StepAction::Sql { inputs, .. } if inputs.is_empty());
+    if cutter.steps.iter().any(is_bare) {
+        return Err("literal rows that are a step by themselves".to_owned());
+    }
     Ok(Program { steps: cutter.steps })
 }
 
@@ -293,6 +297,9 @@ impl Cutter<'_, '_> {
 
     fn top_k(&mut self, plan: &Arc<Plan>, input: &Arc<Plan>, top: &TopK) -> Result<Part, String> {
         let part = self.rows_of(input)?;
+        // (Rows do not differ in a literal, and ORDER BY would read a number as a position.)
+        let order = top.order.iter().filter(|key| !is_literal(&part.block.columns[key.column].text)).copied();
+        let top = &TopK { order: order.collect(), ..top.clone() };
         let is_whole = placement::is_within(&part.place, &top.group) || part.place == PlanPlacement::Replicated;
         let part = match (is_whole, top.limit) {
             (false, Some(limit)) if top.group.is_empty() => {
@@ -500,6 +507,13 @@ fn wanted(plan: &Plan, all: &dyn Fn(&str) -> Vec<String>) -> BTreeMap<String, Ve
         waiting.extend(plan.inputs().into_iter().rev().map(|input| &**input));
     }
     found
+}
+
+/// Whether a column's text is a number or a text, perhaps cast.
+fn is_literal(text: &str) -> bool {
+    let value = text.split("::").next().unwrap_or(text).trim_matches(['(', ')']);
+    let inner = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    inner.is_some_and(|inner| !inner.contains('\'')) || value.trim_start_matches('-').parse::<f64>().is_ok()
 }
 
 fn is_together(place: &PlanPlacement) -> bool {

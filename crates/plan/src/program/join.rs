@@ -1,6 +1,6 @@
 //! Nodes of two inputs as parts of a `SELECT`.
 
-use super::block::Block;
+use super::block::{Block, identifier};
 use super::query::names;
 use crate::expressions::{BoundText, ExpressionText, list};
 use crate::{JoinKind, Node, Nulls, Plan, SetOperation};
@@ -138,11 +138,11 @@ pub(super) fn values(plan: &Plan, rows: &[Vec<String>], types: &[String], alias:
         names.push("one".to_owned());
     }
     let row = |row: &Vec<String>| if is_bare { "(1)".to_owned() } else { format!("({})", row.join(", ")) };
-    let columns = names.join(", ");
+    let columns = list(names.iter().map(|name| identifier(name)));
     let from = match rows.is_empty() {
         true => {
             let types = types.iter().map(String::as_str).chain(std::iter::repeat("integer"));
-            let nulls = names.iter().zip(types).map(|(name, of)| format!("null::{of} AS {name}"));
+            let nulls = names.iter().zip(types).map(|(name, of)| format!("null::{of} AS {}", identifier(name)));
             format!("(SELECT {} WHERE false) AS {alias}", list(nulls))
         }
         false => format!("(VALUES {}) AS {alias}({columns})", list(rows.iter().map(row))),

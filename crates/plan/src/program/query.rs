@@ -180,6 +180,9 @@ pub(super) fn window(block: Block, window: &Window, plan: &Plan) -> Result<Block
     let mut columns = block.columns.clone();
     for function in &window.calls {
         let frame = frame(&function.frame)?;
+        // (GROUPS wants an order, where all rows are peers too.)
+        let needs_order = window.order.is_empty() && frame.starts_with("GROUPS");
+        let frame = if needs_order { format!("ORDER BY true {frame}") } else { frame };
         let column = |at: usize| block.columns[at].within(LOOSE);
         let text = match &function.function {
             WindowFunction::Aggregate(aggregate) => call(&block, aggregate),

@@ -74,6 +74,7 @@ mod tag {
     pub const COUNTED: u64 = 8;
     pub const FAILED: u64 = 9;
     pub const STOP: u64 = 10;
+    pub const BRANCHES: u64 = 11;
 }
 
 impl WireFrame {
@@ -135,6 +136,14 @@ impl WireFrame {
         Ok(match tag {
             tag::PROGRAM => WireFrame::Program(text(&payload)?),
             tag::ROWS => message(Load::Wire(payload)),
+            tag::BRANCHES => {
+                let length = usize::try_from(words[3]).ok().and_then(|count| count.checked_mul(8));
+                let cut = length.and_then(|length| payload.split_at_checked(length));
+                let (listed, rows) = cut.ok_or_else(|| malformed("a list of branches is cut short"))?;
+                let branches =
+                    listed.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap_or([0; 8])));
+                message(Load::Branches(Box::new(Load::Wire(rows.to_vec())), branches.collect()))
+            }
             tag::FRONTIER => message(Load::Frontier(time)),
             tag::SAID_ROWS => said(Item::Rows(batch(&payload)?)),
             tag::SAID_FRONTIER => said(Item::Frontier(time)),
@@ -153,6 +162,16 @@ fn message_parts(target: usize, message: &Message) -> io::Result<(u64, [u64; 4],
     Ok(match &message.load {
         Load::Rows(batch) => (tag::ROWS, words, bytes(batch)?),
         Load::Wire(bytes) => (tag::ROWS, words, bytes.clone()),
+        Load::Branches(rows, branches) => {
+            let mut payload: Vec<u8> = branches.iter().flat_map(|branch| branch.to_le_bytes()).collect();
+            payload.extend_from_slice(&match &**rows {
+                Load::Rows(batch) => bytes(batch)?,
+                Load::Wire(bytes) => bytes.clone(),
+                _ => return Err(malformed("branches of a message that holds no rows")),
+            });
+            let [target, task, from, _] = words;
+            (tag::BRANCHES, [target, task, from, branches.len() as u64], payload)
+        }
         Load::Frontier(time) => {
             let [target, task, from, _] = words;
             (tag::FRONTIER, [target, task, from, time.cast_unsigned()], vec![])
@@ -269,6 +288,13 @@ mod tests {
             panic!("another frame");
         };
         assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None }));
+        let load = Load::Branches(Box::new(Load::Wire(vec![1, 2, 3])), vec![5, -1]);
+        let message = Message { task: 3, from: 1, load, owed: None };
+        let WireFrame::Message { message, .. } = round_trip(&WireFrame::Message { target: 2, message }) else {
+            panic!("another frame");
+        };
+        let Load::Branches(rows, branches) = message.load else { panic!("another message") };
+        assert!(matches!(*rows, Load::Wire(bytes) if bytes == [1, 2, 3]) && branches == [5, -1]);
         let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
         let (rows_in, batches_in, rows_out, batches_out) = (6, 7, 8, 9);
         let counts = StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos: 10, moved, frontier: -11 };

@@ -2,7 +2,7 @@
 //!
 //! Branches are data, not channels: a row that is split carries the number of its branch as a
 //! column, `branch`, and branch `j` lies in shard `j mod N`. A thousand branches in two shards are
-//! two channels. What splitting costs is in [`cost`].
+//! two channels. What splitting costs is in [`cost`]; rows for all branches are [`handed`] on.
 //!
 //! ```text
 //!     splitstream   split(width, route, broadcast, plan)    each row to one branch, to all, or to none
@@ -16,6 +16,7 @@
 //! Uppsala 2011).
 
 pub mod cost;
+pub mod handed;
 pub mod local;
 
 use anabranch_engine::Error;
@@ -101,7 +102,7 @@ impl Shards {
             rows = rows.spread(ActionKind::Split { nodes, fan_out, width });
             nodes = nodes.saturating_mul(fan_out);
         }
-        let rows = rows.rekey([BRANCH]).query(|rows| rows.select(names.iter().map(|name| col(name))));
+        let rows = rows.in_branches(&names);
         Branches { rows, width, fan_outs, plan, broadcasts }
     }
 }

@@ -125,12 +125,11 @@ fn trees_are_chosen_where_rows_are_broadcast() {
 split into 64 branches: flat, chosen since no rows are broadcast, fan-outs [64]
 modelled, 0% broadcast: 100.0% of the rate and 1.00 of the CPU time of one branch
 modelled, in one process: {here:.0} ns of CPU time a row
-query by (branch): by number (branch)
-  rekey (branch): by number (branch)
-    split 1 x 64: by number (branch)
-      query: arbitrary
-        rekey (): arbitrary
-          source l in 2 shards: arbitrary
+branches (branch): by number (branch)
+  split 1 x 64: by number (branch)
+    query: arbitrary
+      rekey (): arbitrary
+        source l in 2 shards: arbitrary
 "
     );
     assert_eq!(without, expected);

@@ -59,6 +59,16 @@ const QUERIES: &[&str] = &[
     "select case when ad < 3 then price else ad end, coalesce(price, ad), greatest(price, ad) from ads",
     "select who, ad in (select ad from ads where campaign = 'c1') from views where who is not null",
     "select ad, (select max(concat_ws('-', a.campaign, 'z')) from ads a where a.ad > v.ad) from views v",
+    "select branch, count(*) as n, sum(cost) from split(views, ad % 4, 4) group by branch",
+    "select branch, who, campaign from split(table views, ad, 7, who is null) as p join ads using (ad) where branch < 3",
+    "select ad, who from views where cost > all (select price from ads where campaign <> 'c2')",
+    "select ad, who from views v where part < any (select price / 9 from ads a where a.ad <> v.ad)",
+    "select who, cost > all (select price from ads where campaign = who) as dear, ad < some (select ad from ads) from views",
+    "select who, exists (select 1 from ads a where a.price > v.cost) as is_dear from views v where cost > 1",
+    "select who, max(seen - timestamp '2020-01-03') as late, greatest(interval '1 day', seen - timestamp '2020-01-09') from views group by who, seen",
+    "select sum(seen - timestamp '2020-01-01') as s, avg(seen - timestamp '2020-01-01') as a from views",
+    "select ad, ad # 3 as x, who from views where ad = any(array[1::smallint, 2]) and (ad = 1) = (cost > 2)",
+    "select who, rank() over () as r, -cost as cost from views order by 2, -cost, who limit 5",
     "select upper(who), length(who), substring(who, 2), round(cost), abs(ad - 3), date_trunc('day', seen), to_char(seen, 'YYYY-MM') from views",
 ];
 

@@ -9,6 +9,7 @@ pub(crate) mod all_elements;
 pub(crate) mod arrays;
 pub(crate) mod at_time_zone;
 pub(crate) mod bounded;
+pub(crate) mod branches;
 pub(crate) mod bytea;
 pub(crate) mod cast_to_text;
 pub(crate) mod checked;

@@ -15,7 +15,7 @@ use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
-use crate::functions::intervals::IntervalLength;
+use crate::functions::intervals::{IntervalField, IntervalLength, IntervalOf, IntervalPart};
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::series::TypedSeries;
@@ -23,8 +23,8 @@ use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
-    arrays, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms,
-    user_types,
+    arrays, branches, bytea, cut_time, forms, json, ordered_sets, regex, similar, text, texts, trigonometry,
+    unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 
@@ -56,6 +56,7 @@ impl Functions {
         let scalars = [OneRow::udf(), Age::udf(), TextFormat::udf(), TypeOf::udf()]
             .into_iter()
             .chain([AtTimeZone::udf(), WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
+            .chain(branches::all())
             .chain(text::all())
             .chain(datafusion_functions::all_default_functions())
             .chain(datafusion_functions_nested::all_default_nested_functions())
@@ -82,7 +83,10 @@ impl Functions {
             .chain(user_types::all())
             .chain(trigonometry::all())
             .chain(cut_time::all())
-            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()]);
+            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()])
+            // (Parts of sums of intervals, which programs that are cut from queries name.)
+            .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
+            .chain([IntervalOf::udf(), json::document_row()]);
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {
                 scalar.insert(name.to_string(), function.clone());

@@ -24,6 +24,7 @@ mod restore;
 mod rewrites;
 mod slices;
 mod slt;
+mod splits;
 mod state;
 mod temporal;
 mod temporal_filters;

@@ -25,6 +25,11 @@ pub(crate) use frame::marked;
 use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes};
 use path::Question;
 
+/// The function of rows with documents, which programs that are cut from queries name.
+pub(crate) fn document_row() -> Arc<ScalarUDF> {
+    row::udf()
+}
+
 /// All functions of documents.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
     TABLE.iter().map(|(name, takes, required, gives, compute)| {

@@ -41,8 +41,12 @@ pub(super) fn marked(row: &Expr, schema: &DFSchema, mark: fn(Expr) -> Expr) -> O
         true => mark(value.clone()),
         false => value.clone(),
     });
-    let func = Arc::new(ScalarUDF::from(DocumentRow { signature: Signature::variadic_any(Volatility::Immutable) }));
-    Some(Expr::ScalarFunction(ScalarFunction { func, args: values.collect() }))
+    Some(Expr::ScalarFunction(ScalarFunction { func: udf(), args: values.collect() }))
+}
+
+/// The function.
+pub(super) fn udf() -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(DocumentRow { signature: Signature::variadic_any(Volatility::Immutable) }))
 }
 
 impl ScalarUDFImpl for DocumentRow {

@@ -7,9 +7,11 @@ use datafusion_expr::sqlparser::ast::{
 use super::expression_names::item_name;
 use super::merged::{Listing, each_by_name};
 use super::series;
+use super::window_table::{is_call_of_rows, read_by_call};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
+use crate::syntax::template::template;
 
 /// The queries named by WITH that are in reach, innermost last, with their columns where these are
 /// known.
@@ -122,6 +124,12 @@ pub(super) fn factor_columns(factor: &TableFactor, known: &Known, catalog: &dyn 
         }
         TableFactor::Derived { subquery, alias, .. } => {
             renamed(query_columns(subquery, known, catalog), alias.as_ref())
+        }
+        TableFactor::Table { name, alias, args: Some(args), .. } if is_call_of_rows(name) => {
+            let (rows, added) = read_by_call(name, &args.args)?;
+            let mut columns = query_columns(&*template(&format!("SELECT * FROM {rows}")).ok()?, known, catalog)?;
+            columns.extend(added.into_iter().map(str::to_owned));
+            renamed(Some(columns), alias.as_ref())
         }
         TableFactor::NestedJoin { table_with_joins, alias } => {
             let mut from = [table_with_joins.as_ref().clone()];

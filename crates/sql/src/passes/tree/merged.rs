@@ -20,13 +20,15 @@
 use std::collections::BTreeSet;
 
 use datafusion_expr::sqlparser::ast::{
-    self, BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, WildcardAdditionalOptions,
+    self, BinaryOperator, Expr, FunctionArg, Ident, Join, JoinConstraint, JoinOperator, OrderBy, OrderByKind, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins,
+    WildcardAdditionalOptions,
 };
 
 use super::asof::is_asof_join;
 use super::columns::{Known, add_with, factor_columns, query_columns};
 use super::expression_names::item_name;
+use super::window_table::is_call_of_rows;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::unknown::unknown_relation;
@@ -53,7 +55,12 @@ pub(super) fn write_out(
     let outputs: Vec<String> = select.projection.iter().filter_map(output).collect();
     name_items(select, &list);
     let mut replacing = Replacing { list: &list, known, catalog, inner: vec![] };
+    // (Columns in a call over rows are those of its rows.)
+    let mut calls: Vec<Vec<FunctionArg>> = Vec::new();
+    each_call_of_rows(&mut select.from, &mut |args| calls.push(std::mem::take(args)));
     change(select, &mut replacing)?;
+    let mut calls = calls.into_iter();
+    each_call_of_rows(&mut select.from, &mut |args| *args = calls.next().unwrap_or_default());
     if let Some(OrderByKind::Expressions(keys)) = order_by.map(|order| &mut order.kind) {
         for key in keys {
             let shown = matches!(&key.expr, Expr::Identifier(name) if outputs.contains(&fold(name)));
@@ -64,6 +71,22 @@ pub(super) fn write_out(
     }
     rename_repeated(select);
     Ok(())
+}
+
+/// The arguments of each call over rows, in order.
+fn each_call_of_rows(from: &mut [TableWithJoins], each: &mut dyn FnMut(&mut Vec<FunctionArg>)) {
+    for from in from {
+        let joined = from.joins.iter_mut().map(|join| &mut join.relation);
+        for factor in std::iter::once(&mut from.relation).chain(joined) {
+            match factor {
+                TableFactor::Table { name, args: Some(args), .. } if is_call_of_rows(name) => each(&mut args.args),
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    each_call_of_rows(std::slice::from_mut(table_with_joins), each);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Writes out `*` beside columns that it has too.

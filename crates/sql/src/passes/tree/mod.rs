@@ -48,6 +48,7 @@ mod session;
 pub(crate) mod set_operations;
 mod shadowed;
 mod similar;
+mod split_table;
 mod subquery;
 mod symmetric;
 mod system;

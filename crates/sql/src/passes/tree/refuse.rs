@@ -175,9 +175,10 @@ pub(super) fn factor(factor: &TableFactor) -> Result<()> {
         TableFactor::Table { sample: Some(_), .. } => {
             Err(SqlError::unsupported("TABLESAMPLE", "Filter by a condition on the key."))
         }
-        TableFactor::TableFunction { .. } => {
-            Err(SqlError::unsupported("TABLE(..) in FROM", "Name a table or a view, or write TUMBLE, HOP or CUMULATE."))
-        }
+        TableFactor::TableFunction { .. } => Err(SqlError::unsupported(
+            "TABLE(..) in FROM",
+            "Name a table or a view, or write TUMBLE, HOP, CUMULATE or SPLIT.",
+        )),
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
             Err(SqlError::unsupported("PIVOT", "Write one aggregate with FILTER (WHERE ..) for each column."))
         }

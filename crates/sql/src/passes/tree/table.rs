@@ -8,7 +8,8 @@ use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
     inner_order, json_lists, lateral, limits, literal, membership, merged, named_windows, order_names,
     outer_aggregates, output_names, record_parts, records, recursion, refuse, rows, series, session, set_operations,
-    shadowed, similar, subquery, symmetric, system, type_kinds, values_types, vectors, whole_rows, window_table,
+    shadowed, similar, split_table, subquery, symmetric, system, type_kinds, values_types, vectors, whole_rows,
+    window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -494,6 +495,14 @@ const PARTS: &[Pass<Hooks>] = &[
         gives: "a query with columns for the bounds of windows",
         reason: "DataFusion has no tables of windows",
         example: "SELECT k, window_start FROM TUMBLE(t, DESCRIPTOR(x), 5)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "SPLIT as a query",
+        run: Hooks { factor: Some(split_table::rewrite), ..NONE },
+        gives: "a query with a column for the branch of a row, which comes once in each",
+        reason: "DataFusion has no tables of branches",
+        example: "SELECT k, branch FROM SPLIT(t, x % 2, 2, k = 1)",
         without: Loss::Failure,
     },
     Pass {

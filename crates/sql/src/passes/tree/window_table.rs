@@ -17,7 +17,8 @@
 //! Cost: one expression a row, and a row out for every window; no state.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Ident, Select, TableAlias, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Ident, ObjectName, Select, TableAlias,
+    TableFactor,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
@@ -111,11 +112,34 @@ fn shown_name(factor: &TableFactor) -> Option<String> {
     }
 }
 
+/// Whether a table function is one over the rows of another table: its arguments name columns of
+/// that one.
+pub(super) fn is_call_of_rows(function: &ObjectName) -> bool {
+    const NAMES: [&str; 5] = ["tumble", "hop", "cumulate", "session", "split"];
+    object_name(function).is_ok_and(|name| NAMES.contains(&name.as_str()))
+}
+
+/// What a call over rows reads, as it stands after FROM, and the columns that it adds.
+pub(super) fn read_by_call(function: &ObjectName, args: &[FunctionArg]) -> Option<(String, Vec<&'static str>)> {
+    let value = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+        | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. } => Some(expr.clone()),
+        _ => None,
+    };
+    let is_data = |arg: &&FunctionArg| matches!(arg, FunctionArg::Named { name, .. } if fold(name) == "data");
+    let data = args.iter().find(is_data).or(args.first()).and_then(value)?;
+    let rows = table("", &data).ok()?;
+    if object_name(function).ok()? == "split" {
+        return Some((rows, vec!["branch"]));
+    }
+    let is_descriptor = |expr: Expr| time_column("", "", expr).is_ok_and(|(_, is_descriptor)| is_descriptor);
+    let has_window_time = args.iter().filter_map(value).any(is_descriptor);
+    Some((rows, ["window_start", "window_end", "window_time"][..2 + usize::from(has_window_time)].to_vec()))
+}
+
 fn name_call(factor: &mut TableFactor, name: &str) {
     let TableFactor::Table { name: function, alias: alias @ None, args: Some(_), .. } = factor else { return };
-    let is_window =
-        object_name(function).is_ok_and(|name| matches!(name.as_str(), "tumble" | "hop" | "cumulate" | "session"));
-    if is_window {
+    if is_call_of_rows(function) {
         *alias = Some(TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: vec![], at: None });
     }
 }
@@ -150,7 +174,7 @@ impl WindowKind {
 
 impl Call {
     fn read(kind: WindowKind, args: &[FunctionArg]) -> Result<Call> {
-        let mut given = in_order(kind, args)?.into_iter();
+        let mut given = in_order(kind.name(), &kind.usage(), kind.arguments(), args)?.into_iter();
         let mut next = || given.next().flatten();
         let wrong =
             || SqlError::new(ErrorKind::Invalid, format!("{} lacks an argument", kind.name())).with_hint(kind.usage());
@@ -263,9 +287,8 @@ impl Call {
     }
 }
 
-/// The arguments in their order, those left out as `None`.
-fn in_order(kind: WindowKind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
-    let names = kind.arguments();
+/// The arguments of a function in the order of their names, those left out as `None`.
+pub(super) fn in_order(function: &str, usage: &str, names: &[&str], args: &[FunctionArg]) -> Result<Vec<Option<Expr>>> {
     let place_of = |name: &str| names.iter().position(|known| name.eq_ignore_ascii_case(known));
     let mut given = vec![None; names.len()];
     for (at, arg) in args.iter().enumerate() {
@@ -277,8 +300,8 @@ fn in_order(kind: WindowKind, args: &[FunctionArg]) -> Result<Vec<Option<Expr>>>
         match (at.and_then(|at| given.get_mut(at)), arg) {
             (Some(place @ None), FunctionArgExpr::Expr(expr)) => *place = Some(expr.clone()),
             _ => {
-                let message = format!("{} has no such argument: {arg}", kind.name());
-                return Err(SqlError::new(ErrorKind::Invalid, message).with_hint(kind.usage()));
+                let message = format!("{function} has no such argument: {arg}");
+                return Err(SqlError::new(ErrorKind::Invalid, message).with_hint(usage));
             }
         }
     }

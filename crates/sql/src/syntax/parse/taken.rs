@@ -96,11 +96,11 @@ pub(super) fn take_as_of(tokens: &mut Vec<TokenWithSpan>) -> Option<Vec<TokenWit
     Some(taken.into_iter().skip(of + 1 - start).collect())
 }
 
-/// Leaves out the word `TABLE` before the first argument of a window table function, or after its
+/// Leaves out the word `TABLE` before the first argument of a table function, or after its
 /// name: the table is an argument like others. Also `TABLE(` around the whole call: the call is a
 /// table like others.
 pub(super) fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
-    const WINDOWS: [&str; 4] = ["TUMBLE", "HOP", "CUMULATE", "SESSION"];
+    const CALLS: [&str; 5] = ["TUMBLE", "HOP", "CUMULATE", "SESSION", "SPLIT"];
     let word = |token: &TokenWithSpan, words: &[&str]| match &token.token {
         Token::Word(Word { value, quote_style: None, .. }) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
         _ => false,
@@ -114,7 +114,7 @@ pub(super) fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
         let last = |n: usize| before.len().checked_sub(n).map(|index| &tokens[before[index]]);
         if word(&tokens[at], &["TABLE"])
             && let (Some(opening), Some(function)) = (last(1), last(2))
-            && (opening.token == Token::LParen && word(function, &WINDOWS)
+            && (opening.token == Token::LParen && word(function, &CALLS)
                 || opening.token == Token::RArrow && word(function, &["DATA"]))
         {
             dropped.push(at);
@@ -125,7 +125,7 @@ pub(super) fn tables_of_windows(tokens: &mut Vec<TokenWithSpan>) {
             if open.pop() == Some(true) {
                 dropped.push(at);
             }
-        } else if word(&tokens[at], &WINDOWS)
+        } else if word(&tokens[at], &CALLS)
             && let (Some(opening), Some(table)) = (last(1), last(2))
             && opening.token == Token::LParen
             && word(table, &["TABLE"])

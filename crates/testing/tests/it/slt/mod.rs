@@ -132,6 +132,7 @@ files!(
     setops,
     settings,
     shared_columns,
+    splits,
     state,
     subqueries,
     system,
