@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{CreateView, Delete, EmitClause, Insert, Update};
+use anabranch_sql::statement::{CreateView, Delete, Insert, Update};
 use anabranch_sql::{Parameters, Planner, Returning};
 use datafusion_expr::sqlparser::ast;
 
@@ -26,10 +26,7 @@ impl Session {
 
     /// Plans the query of a view that is being created.
     pub(super) fn plan_created(&self, create: &CreateView) -> Result<Named, Error> {
-        standing(self.plan(Parameters::None, &|planner| match create.emit {
-            EmitClause::Changes => planner.plan_view(&create.query),
-            EmitClause::OnWindowClose => planner.plan_closed(&create.query),
-        })?)
+        standing(self.plan(Parameters::None, &|planner| planner.plan_create_view(create))?)
     }
 
     /// The plan of a query before and after each rewrite.

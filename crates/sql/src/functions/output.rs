@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::{
     array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray},
     datatypes::{
@@ -20,6 +20,7 @@ use arrow::{
 };
 
 use crate::functions::numeric_casts::convert_plain;
+use crate::resolve::documents::limit_of;
 use crate::time::moments::End;
 
 /// Appends the text of a row's value. Not called for NULL.
@@ -72,6 +73,20 @@ pub fn shown_column(column: &ArrayRef) -> ArrayRef {
         Some(shown) => convert_plain(column, &shown).expect("every number has a text"),
         None => column.clone(),
     }
+}
+
+/// A column of an answer as users see it: `char(n)` has its length.
+pub fn shown_values(field: &Field, column: &ArrayRef) -> ArrayRef {
+    match limit_of(field) {
+        Some(limit @ TextLimit::Char(_)) => limit.padded(column),
+        _ => shown_column(column),
+    }
+}
+
+/// Whether users see the columns of a schema as they are kept.
+pub fn is_shown_as_kept(schema: &Schema) -> bool {
+    let is_padded = |field: &Field| matches!(limit_of(field), Some(TextLimit::Char(n)) if n != TextLimit::UNBOUNDED);
+    schema.fields().iter().all(|field| shown_type(field.data_type()).is_none() && !is_padded(field))
 }
 
 /// The type that users see in place of plain `numeric`.

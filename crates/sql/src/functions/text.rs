@@ -287,13 +287,15 @@ impl ScalarUDFImpl for TypeOf {
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
         Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {
-            Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.to_string())))),
+            Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.type_name().into())))),
             None => ExprSimplifyResult::Original(args),
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let name = match sql_name(args.arg_fields[0].data_type()) {
+        let field = &args.arg_fields[0];
+        let marked = shown_form_of(field).map(|form| form.type_name().to_string());
+        let name = match marked.unwrap_or_else(|| sql_name(field.data_type())) {
             name if name.starts_with("numeric") => "numeric".to_string(),
             name if name == "timestamp" => "timestamp without time zone".to_string(),
             name if name == "timestamptz" => "timestamp with time zone".to_string(),

@@ -9,6 +9,7 @@ use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection,
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{ErrorKind, SqlError};
+use crate::functions::conversions::ByteaIn;
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, timestamp_among_dates};
 use crate::resolve::type_names::{is_number, sql_name};
@@ -130,7 +131,9 @@ pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPla
 }
 
 fn is_read_from_text(data_type: &DataType) -> bool {
-    is_number(data_type) || data_type.is_temporal() || *data_type == DataType::Boolean
+    is_number(data_type)
+        || data_type.is_temporal()
+        || matches!(data_type, DataType::Boolean | DataType::List(_) | DataType::BinaryView | DataType::Binary)
 }
 
 /// The plan with the literal that is this column read as another type; `None` if the column is no
@@ -143,6 +146,10 @@ fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResu
     if !matches!(literal, Expr::Literal(..)) {
         return Ok(None);
     }
-    exprs[at] = cast(literal, wanted.clone()).alias(name);
+    let read = match wanted {
+        DataType::BinaryView | DataType::Binary => ByteaIn::udf().call(vec![literal]),
+        _ => cast(literal, wanted.clone()),
+    };
+    exprs[at] = read.alias(name);
     Ok(Some(LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?)))
 }

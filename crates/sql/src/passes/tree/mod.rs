@@ -37,6 +37,7 @@ mod output_names;
 mod records;
 mod recursion;
 mod refuse;
+mod reg_types;
 mod regression;
 mod rows;
 mod series;

@@ -7,8 +7,8 @@ use super::names::{name_derived, name_repeated, rename_reference, rename_table, 
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
     inner_order, json_lists, lateral, literal, membership, merged, named_windows, order_names, output_names, records,
-    recursion, refuse, rows, series, session, set_operations, shadowed, similar, subquery, symmetric, system,
-    type_kinds, values_types, vectors, whole_rows, window_table,
+    recursion, refuse, reg_types, rows, series, session, set_operations, shadowed, similar, subquery, symmetric,
+    system, type_kinds, values_types, vectors, whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -51,14 +51,16 @@ const SYSTEM: &[Pass<Hooks>] = &[
                 system::rename_table(factor, names);
                 Ok(())
             }),
-            select: Some(|select, _| {
+            select: Some(|select, names| {
                 system::rename_wildcards(select);
+                reg_types::show_names(select, names);
                 Ok(())
             }),
             expr: Some(|expr, names| {
                 if let Some(catalog) = names.catalog {
                     system::empty_array(expr, catalog);
                 }
+                reg_types::rewrite(expr);
                 system::rename_parts(expr, names);
                 Ok(())
             }),

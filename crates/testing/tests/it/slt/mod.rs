@@ -140,6 +140,7 @@ files!(
     tour,
     transactions,
     types,
+    types_told,
     unique,
     unnesting,
     untyped,
@@ -148,4 +149,5 @@ files!(
     varied_a,
     varied_b,
     windows,
+    wrong_before,
 );
