@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! j IN ('1.0', '2')            __jsonb_order(j) IN (__jsonb_order(jsonb_in('1.0')), ..)
-//! a BETWEEN '{}' AND '{1,2}'   array_compare(a, '{}'::int[]) >= 0 AND array_compare(a, '{1,2}'::int[]) <= 0
+//! a BETWEEN '{}' AND '{1,2}'   array_compare(a, '{}') >= 0 AND array_compare(a, '{1,2}') <= 0
 //! ```
 
 use arrow::datatypes::DataType;

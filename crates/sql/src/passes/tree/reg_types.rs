@@ -1,8 +1,8 @@
 //! Numbers that are written as names: casts to `regclass`, `regtype` and their like.
 //!
 //! ```text
-//! 't'::regclass                      regclass_in('t')                  a number, where it is compared
-//! SELECT 't'::regclass               regclass_out(regclass_in('t'))    a name, where it is shown
+//! 't'::regclass                      regclass_in('t')                a number, to be compared
+//! SELECT 't'::regclass               regclass_out(regclass_in('t'))  a name, to be shown
 //! c.oid::regclass                    regclass_out(c.oid)
 //! c.oid::regclass = 't'::regclass    c.oid::oid = regclass_in('t')
 //! pg_typeof(x) = 'int4'::regtype     pg_typeof(x) = regtype_out(regtype_in('int4'))
