@@ -12,6 +12,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
+use crate::functions::output::is_vector;
 use crate::resolve::documents::shown_form_of;
 use crate::resolve::type_names::sql_name;
 
@@ -295,14 +296,27 @@ impl ScalarUDFImpl for TypeOf {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let field = &args.arg_fields[0];
         let marked = shown_form_of(field).map(|form| form.type_name().to_string());
-        let name = match marked.unwrap_or_else(|| sql_name(field.data_type())) {
-            name if name.starts_with("numeric") => "numeric".to_string(),
+        let name = match marked.unwrap_or_else(|| type_name_of(field.data_type())) {
             name if name == "timestamp" => "timestamp without time zone".to_string(),
             name if name == "timestamptz" => "timestamp with time zone".to_string(),
             name if name == "time" => "time without time zone".to_string(),
             name => name,
         };
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(Some(name))))
+    }
+}
+
+/// The name of a type, of which an array has one whatever its dimensions.
+fn type_name_of(is: &DataType) -> String {
+    match is {
+        DataType::List(element) if matches!(element.data_type(), DataType::List(_)) => {
+            type_name_of(element.data_type())
+        }
+        DataType::List(element) if !is_vector(element) => format!("{}[]", type_name_of(element.data_type())),
+        DataType::Struct(_) => "record".to_string(),
+        DataType::UInt64 | DataType::LargeBinary => "numeric".to_string(),
+        is if is.is_decimal() => "numeric".to_string(),
+        _ => sql_name(is),
     }
 }
 

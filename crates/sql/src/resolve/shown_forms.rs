@@ -14,12 +14,25 @@ use datafusion_expr::expr::{AggregateFunction, Case, ScalarFunction, WindowFunct
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::{Expr, ExprSchemable, WindowFunctionDefinition};
 
+use crate::passes::plan::recursion::LoopNode;
+use crate::passes::plan::set_operations::SetNode;
 use crate::planned::ColumnForm;
 use crate::resolve::documents::{marked_precision, shown_form_of};
 
 /// Functions whose answers are among the values of their first argument.
-const CHOOSE_OF_FIRST: [&str; 10] =
-    [MIN, MAX, "first_value", "last_value", "nth_value", "lag", "lead", "any_value", "nullif", "mode"];
+const CHOOSE_OF_FIRST: [&str; 11] = [
+    MIN,
+    MAX,
+    "first_value",
+    "last_value",
+    "nth_value",
+    "lag",
+    "lead",
+    "any_value",
+    "nullif",
+    "mode",
+    "percentile_disc",
+];
 
 /// What a subquery that stands for a value is called by.
 const ONE_ROW: &str = "one_row";
@@ -51,14 +64,13 @@ pub(crate) fn forms_of(plan: &LogicalPlan) -> Forms {
             forms.extend(of_each(&node.window_expr, &node.input));
             forms
         }
-        LogicalPlan::Union(node) => {
-            let mut branches = node.inputs.iter().map(|input| forms_of(input));
-            let first = branches.next().unwrap_or_default();
-            branches.fold(first, |forms, branch| {
-                forms.into_iter().zip(branch).map(|(one, other)| one.filter(|_| one == other)).collect()
-            })
-        }
+        LogicalPlan::Union(node) => in_both(node.inputs.iter().map(|input| forms_of(input))),
         LogicalPlan::Subquery(node) => forms_of(&node.subquery),
+        LogicalPlan::Extension(node) => match node.node.as_any() {
+            set if set.is::<SetNode>() => in_both(node.node.inputs().into_iter().map(forms_of)),
+            of_loop if of_loop.is::<LoopNode>() => node.node.inputs().first().map_or(vec![], |first| forms_of(first)),
+            _ => vec![],
+        },
         LogicalPlan::SubqueryAlias(_)
         | LogicalPlan::Filter(_)
         | LogicalPlan::Sort(_)
@@ -70,6 +82,14 @@ pub(crate) fn forms_of(plan: &LogicalPlan) -> Forms {
         _ => vec![],
     };
     told.enumerate().map(|(at, told)| told.or_else(|| found.get(at).copied().flatten())).collect()
+}
+
+/// The forms that all branches have.
+fn in_both(mut branches: impl Iterator<Item = Forms>) -> Forms {
+    let first = branches.next().unwrap_or_default();
+    branches.fold(first, |forms, branch| {
+        forms.into_iter().zip(branch).map(|(one, other)| one.filter(|_| one == other)).collect()
+    })
 }
 
 fn of_each<'a>(exprs: impl IntoIterator<Item = &'a Expr>, input: &LogicalPlan) -> Forms {

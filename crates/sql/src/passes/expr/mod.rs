@@ -110,11 +110,19 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::WrongAnswer,
     },
     Pass {
-        name: "documents and arrays in IN and BETWEEN",
+        name: "documents, arrays and intervals that are tested",
         run: Settle::Expr(ordered_tests::settle),
-        gives: "comparisons of what orders documents and arrays",
+        gives: "IN, BETWEEN and CASE by what orders the values",
         reason: "documents are texts to DataFusion, and literals beside arrays are no arrays",
         example: "SELECT k FROM codes WHERE j IN ('1.0', '2')",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "documents that are chosen",
+        run: Settle::Expr(ordered_tests::mark_chosen),
+        gives: "documents, and literals read as documents, in coalesce and CASE",
+        reason: "neither keeps the mark of its values",
+        example: "SELECT jsonb_build_array(coalesce(j, '0')) AS q FROM codes",
         without: Loss::WrongAnswer,
     },
     Pass {

@@ -63,7 +63,8 @@ fn replace_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let input_schema = Arc::clone(aggregate.input.schema());
     let is_key = |e: &Expr| is_spelled(e, &input_schema);
-    let counts = aggregate.aggr_expr.iter().any(|call| counts_distinct(call, &input_schema));
+    let is_changed = |call: &Expr| counts_distinct(call, &input_schema) || orders_spellings(call, &input_schema);
+    let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
     if !counts && !has_key {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
@@ -153,7 +154,28 @@ fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
+/// Whether values are listed in an order of intervals, in an alias or not. (With DISTINCT the order
+/// is that of the values themselves.)
+fn orders_spellings(call: &Expr, schema: &DFSchema) -> bool {
+    match call {
+        Expr::Alias(alias) => orders_spellings(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            matches!(func.name(), "array_agg" | "string_agg" | "first_value" | "last_value")
+                && !params.distinct
+                && params.order_by.iter().any(|key| is_interval(&key.expr, schema))
+        }
+        _ => false,
+    }
+}
+
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if orders_spellings(&call, schema)
+        && let Expr::AggregateFunction(mut call) = call.clone().unalias()
+    {
+        let keys = call.params.order_by.into_iter().map(|key| by_length_of_key(key, schema).data);
+        call.params.order_by = keys.collect();
+        return Ok(Expr::AggregateFunction(call));
+    }
     if !counts_distinct(&call, schema) {
         return Ok(call.unalias());
     }

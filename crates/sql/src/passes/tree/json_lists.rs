@@ -10,6 +10,11 @@ use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Functi
 use crate::error::Result;
 use crate::syntax::parse::parse_expr;
 
+/// Whether a function is such an aggregate.
+pub(super) fn is_aggregate(name: &str) -> bool {
+    matches!(name, "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg")
+}
+
 /// Rewrites the call of such an aggregate.
 ///
 /// # Errors

@@ -19,6 +19,7 @@ use datafusion_expr::sqlparser::ast::{
 use datafusion_expr::sqlparser::parser::Parser;
 
 use super::expression_names::item_name;
+use super::json_lists;
 use super::rows::row;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
@@ -375,7 +376,7 @@ impl Looking for Shape {
                 self.windows = true;
             } else if matches!(name.as_str(), "unnest" | "generate_series") {
                 self.lists = true;
-            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" {
+            } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" || json_lists::is_aggregate(&name) {
                 self.aggregates = true;
             }
         }
