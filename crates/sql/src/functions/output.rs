@@ -21,6 +21,7 @@ use arrow::{
 
 use crate::functions::numeric_casts::convert_plain;
 use crate::resolve::documents::limit_of;
+pub use crate::resolve::type_names::is_vector;
 use crate::time::moments::End;
 
 /// Appends the text of a row's value. Not called for NULL.
@@ -42,12 +43,6 @@ pub fn is_number_field(field: &Field) -> bool {
 /// Whether a column of an answer has plain numerics, as text.
 pub fn is_plain_numeric(field: &Field) -> bool {
     field.metadata().get(SQL_TYPE).is_some_and(|name| name == "numeric")
-}
-
-/// Whether lists of these elements are vectors of PostgreSQL's catalog: their elements are named
-/// like their type, `int2vector` or `oidvector`. Their text has no braces.
-pub fn is_vector(element: &Field) -> bool {
-    matches!(element.name().as_str(), "int2vector" | "oidvector")
 }
 
 /// The schema of an answer as users see it: plain numerics are text, and the field's metadata say

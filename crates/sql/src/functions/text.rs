@@ -12,9 +12,8 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use crate::functions::output::is_vector;
 use crate::resolve::documents::shown_form_of;
-use crate::resolve::type_names::sql_name;
+use crate::resolve::type_names::{is_vector, sql_name};
 
 /// A function of one text to another.
 #[derive(Debug, PartialEq, Eq, Hash)]

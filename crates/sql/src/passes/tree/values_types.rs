@@ -36,11 +36,11 @@ fn cast_columns(values: &mut Values) {
         let Some(data_type) = cells().find_map(said_type) else { continue };
         let is_marked = matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB);
         let is_open = |cell: &Expr| is_quoted(cell) || (is_marked && is_null(cell));
-        if !cells().any(is_open) {
+        // (A number of few digits and one of any are two types to DataFusion.)
+        let all = matches!(data_type, DataType::Numeric(_)) && (cells().any(is_open) || cells().all(is_exact));
+        if !all && !cells().any(is_open) {
             continue;
         }
-        // (A number of few digits and one of any are two types to DataFusion.)
-        let all = matches!(data_type, DataType::Numeric(_));
         for row in &mut values.rows {
             if let Some(cell) = row.content.get_mut(at).filter(|cell| all || is_open(cell)) {
                 let expr = Box::new(cell.clone());
@@ -82,6 +82,15 @@ fn text_type(cell: &Expr) -> Option<TextLimit> {
         _ => return None,
     };
     limit.ok()?.filter(|limit| !matches!(limit, TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb))
+}
+
+/// Whether a cell is a literal, or said to be a numeric.
+fn is_exact(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_exact(inner),
+        Expr::Value(_) => true,
+        other => matches!(said_type(other), Some(DataType::Numeric(_))),
+    }
 }
 
 fn is_null(cell: &Expr) -> bool {
