@@ -1,12 +1,11 @@
-//! Declared forms of text columns: the lengths of `varchar(n)` and `char(n)`, and `uuid`, `json`,
-//! `jsonb`.
+//! Declared forms of text columns: the lengths of `varchar(n)` and `char(n)`, and `name`, `"char"`,
+//! `uuid`, `json`, `jsonb`.
 //!
 //! Arrow has no types for them: rows carry plain text, and the limit travels in the metadata of a
 //! relation's field. Law, as PostgreSQL assigns: characters count, not bytes; spaces beyond the
 //! limit are cut off; any other character beyond it does not fit. Trailing spaces of a `char(n)`
-//! mean nothing, so they are not kept; PostgreSQL pads it when it is shown, which we leave to the
-//! reader. Cost: a look at the lengths when no value can be too long, else one pass over the
-//! values.
+//! mean nothing, so they are not kept; [`TextLimit::padded`] adds them where a column is shown.
+//! Cost: a look at the lengths when no value can be too long, else one pass over the values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -33,10 +32,14 @@ const KEY: &str = "anabranch.text_limit";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextLimit {
-    /// `varchar(n)`.
+    /// `varchar(n)`; of any length with [`TextLimit::UNBOUNDED`].
     Varchar(u64),
-    /// `char(n)`.
+    /// `char(n)`; `bpchar` with [`TextLimit::UNBOUNDED`].
     Char(u64),
+    /// `name`: 63 bytes at most, others are cut off.
+    Name,
+    /// `"char"`: one character, others are cut off.
+    Letter,
     /// `uuid`: 32 hexadecimal digits, kept in lower case and groups of 8, 4, 4, 4 and 12.
     Uuid,
     /// `json`: a document, kept as it is written.
@@ -45,18 +48,107 @@ pub enum TextLimit {
     Jsonb,
 }
 
+/// Bytes of a `name`, without the one that ends it in PostgreSQL.
+const NAME_BYTES_MAX: usize = 63;
+
 impl TextLimit {
+    /// The length of a `varchar` or `bpchar` that says none.
+    pub const UNBOUNDED: u64 = u64::MAX;
+
+    /// The forms that have no length.
+    const PLAIN: [TextLimit; 7] = [
+        TextLimit::Varchar(TextLimit::UNBOUNDED),
+        TextLimit::Char(TextLimit::UNBOUNDED),
+        TextLimit::Name,
+        TextLimit::Letter,
+        TextLimit::Uuid,
+        TextLimit::Json,
+        TextLimit::Jsonb,
+    ];
+
     /// The limit that a field declares.
     pub fn of(field: &Field) -> Option<TextLimit> {
-        let text = field.metadata().get(KEY)?;
-        if let Some(form) =
-            [TextLimit::Uuid, TextLimit::Json, TextLimit::Jsonb].iter().find(|form| form.to_string() == *text)
-        {
+        TextLimit::named(field.metadata().get(KEY)?)
+    }
+
+    /// The limit that [`Display`](fmt::Display) writes so.
+    pub fn named(text: &str) -> Option<TextLimit> {
+        if let Some(form) = TextLimit::PLAIN.iter().find(|form| form.to_string() == *text) {
             return Some(*form);
         }
         let (name, digits) = text.strip_suffix(')')?.split_once('(')?;
         let n = digits.parse().ok()?;
-        Some(if name == "character" { TextLimit::Char(n) } else { TextLimit::Varchar(n) })
+        match name {
+            "character" => Some(TextLimit::Char(n)),
+            "character varying" => Some(TextLimit::Varchar(n)),
+            _ => None,
+        }
+    }
+
+    /// Whether every text is kept as it is.
+    pub fn takes_all(self) -> bool {
+        self == TextLimit::Varchar(TextLimit::UNBOUNDED)
+    }
+
+    /// The type without a length: what `pg_typeof` tells.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            TextLimit::Varchar(_) => "character varying",
+            TextLimit::Char(_) => "character",
+            TextLimit::Name => "name",
+            TextLimit::Letter => "\"char\"",
+            TextLimit::Uuid => "uuid",
+            TextLimit::Json => "json",
+            TextLimit::Jsonb => "jsonb",
+        }
+    }
+
+    /// A column as it is shown: `char(n)` is filled up with spaces to its length.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use anabranch_batch::TextLimit;
+    /// # use arrow::array::{ArrayRef, AsArray, StringViewArray};
+    /// let kept: ArrayRef = Arc::new(StringViewArray::from(vec!["ab"]));
+    /// assert_eq!(TextLimit::Char(4).padded(&kept).as_string_view().value(0), "ab  ");
+    /// ```
+    pub fn padded(self, column: &ArrayRef) -> ArrayRef {
+        let (TextLimit::Char(n), Some(texts)) = (self, column.as_string_view_opt()) else { return column.clone() };
+        if n == TextLimit::UNBOUNDED {
+            return column.clone();
+        }
+        let pad = |text: &str| {
+            let missing = (n as usize).saturating_sub(text.chars().count());
+            format!("{text}{}", " ".repeat(missing))
+        };
+        let padded: StringViewArray = texts.iter().map(|text| text.map(pad)).collect();
+        Arc::new(padded)
+    }
+
+    /// The text cut to the length, as a cast does; forms without a length keep it whole.
+    ///
+    /// ```
+    /// # use anabranch_batch::TextLimit;
+    /// assert_eq!(TextLimit::Varchar(2).cut("a cd"), "a ");
+    /// assert_eq!(TextLimit::Char(2).cut("a cd"), "a");
+    /// ```
+    pub fn cut(self, text: &str) -> &str {
+        let first = |n: u64| match text.char_indices().nth(usize::try_from(n).unwrap_or(usize::MAX)) {
+            Some((end, _)) if text.len() as u64 > n => &text[..end],
+            _ => text,
+        };
+        match self {
+            TextLimit::Varchar(n) if n < text.len() as u64 => first(n),
+            TextLimit::Char(n) if n < text.len() as u64 => first(n).trim_end_matches(' '),
+            TextLimit::Char(_) => text.trim_end_matches(' '),
+            TextLimit::Letter => first(1),
+            TextLimit::Name if text.len() > NAME_BYTES_MAX => {
+                let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= NAME_BYTES_MAX;
+                let end = text.char_indices().take_while(fits).last().map_or(0, |(at, c)| at + c.len_utf8());
+                &text[..end]
+            }
+            _ => text,
+        }
     }
 
     /// The field with this limit declared.
@@ -68,6 +160,7 @@ impl TextLimit {
     pub fn fit(self, text: &str) -> Option<Cow<'_, str>> {
         match self {
             TextLimit::Varchar(n) => cut(text, n).map(Cow::Borrowed),
+            TextLimit::Name | TextLimit::Letter => Some(Cow::Borrowed(self.cut(text))),
             TextLimit::Char(n) => cut(text.trim_end_matches(' '), n).map(Cow::Borrowed),
             TextLimit::Uuid => uuid(text).map(|uuid| if uuid == text { Cow::Borrowed(text) } else { Cow::Owned(uuid) }),
             TextLimit::Json => json::is_document(text).then_some(Cow::Borrowed(text)),
@@ -79,7 +172,9 @@ impl TextLimit {
     pub fn misfit(self, text: &str) -> String {
         match self {
             TextLimit::Varchar(_) | TextLimit::Char(_) => format!("value too long for type {self}"),
-            TextLimit::Uuid => format!("invalid input syntax for type uuid: \"{text}\""),
+            TextLimit::Uuid | TextLimit::Name | TextLimit::Letter => {
+                format!("invalid input syntax for type {self}: \"{text}\"")
+            }
             TextLimit::Json | TextLimit::Jsonb => "invalid input syntax for type json".to_string(),
         }
     }
@@ -89,6 +184,9 @@ impl TextLimit {
     /// # Panics
     /// If the column is not of type `Utf8View`.
     pub fn fit_column(self, column: &ArrayRef) -> (ArrayRef, Vec<usize>) {
+        if self.takes_all() {
+            return (column.clone(), vec![]);
+        }
         let texts = column.as_string_view();
         let as_is = |row: usize| texts.is_null(row) || self.fit(texts.value(row)).as_deref() == Some(texts.value(row));
         if (0..texts.len()).all(as_is) {
@@ -146,12 +244,11 @@ fn uuid(text: &str) -> Option<String> {
 
 impl fmt::Display for TextLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TextLimit::Varchar(n) => write!(f, "character varying({n})"),
-            TextLimit::Char(n) => write!(f, "character({n})"),
-            TextLimit::Uuid => f.write_str("uuid"),
-            TextLimit::Json => f.write_str("json"),
-            TextLimit::Jsonb => f.write_str("jsonb"),
+        match *self {
+            TextLimit::Varchar(TextLimit::UNBOUNDED) => f.write_str("character varying"),
+            TextLimit::Char(TextLimit::UNBOUNDED) => f.write_str("bpchar"),
+            TextLimit::Varchar(n) | TextLimit::Char(n) => write!(f, "{}({n})", self.type_name()),
+            plain => f.write_str(plain.type_name()),
         }
     }
 }
@@ -186,6 +283,15 @@ mod tests {
     }
 
     #[test]
+    fn casts_cut_characters() {
+        assert_eq!(TextLimit::Varchar(2).cut("éàü"), "éà");
+        assert_eq!(TextLimit::Char(3).cut("é  àü"), "é");
+        assert_eq!(TextLimit::Char(TextLimit::UNBOUNDED).cut("ab  "), "ab");
+        assert_eq!(TextLimit::Letter.cut("éàü"), "é");
+        assert_eq!(TextLimit::Name.cut(&"é".repeat(40)), "é".repeat(31));
+    }
+
+    #[test]
     fn uuids_are_kept_in_one_form() {
         let kept = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
         for text in [
@@ -203,7 +309,7 @@ mod tests {
 
     #[test]
     fn limits_survive_in_a_field() {
-        for limit in [TextLimit::Varchar(10), TextLimit::Char(1), TextLimit::Uuid, TextLimit::Json, TextLimit::Jsonb] {
+        for limit in [TextLimit::Varchar(10), TextLimit::Char(1)].into_iter().chain(TextLimit::PLAIN) {
             let field = limit.declare(Field::new("a", DataType::Utf8View, true));
             assert_eq!(TextLimit::of(&field), Some(limit));
             let plain = without_limits(&Arc::new(Schema::new(vec![field])));

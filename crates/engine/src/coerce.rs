@@ -86,7 +86,7 @@ impl Fitting {
             given.name() == wanted.name()
                 && types::widened_type(given.data_type()) == *wanted.data_type()
                 && *wanted.data_type() != numeric::TYPE
-                && TextLimit::of(wanted).is_none()
+                && TextLimit::of(wanted).is_none_or(TextLimit::takes_all)
                 && TimePrecision::of(wanted).is_none()
         };
         let is_wide = |field: &Arc<Field>| matches!(field.data_type(), DataType::Decimal128(..));

@@ -89,6 +89,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("is out of range for type", "22003"),
     ("that a value may have", "54000"),
     ("requested length too large", "54000"),
+    ("out of memory", "53200"),
+    ("arrays begin at 1", "0A000"),
     ("value too long", "22001"),
     ("invalid input syntax", "22P02"),
     ("invalid input value for enum", "22P02"),

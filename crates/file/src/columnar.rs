@@ -307,7 +307,7 @@ fn missing_column(path: &Path, column: &str, found: &Schema) -> Error {
 /// Whether a stored value may be no value of the column.
 fn may_fault(stored: &Field, column: &Field) -> bool {
     !column.is_nullable()
-        || TextLimit::of(column).is_some()
+        || TextLimit::of(column).is_some_and(|limit| !limit.takes_all())
         || types::planned_type(stored.data_type()) != *column.data_type()
 }
 

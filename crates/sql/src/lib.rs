@@ -46,7 +46,7 @@ pub use syntax::{files, parse, references, sequence, span, statement, table};
 pub use change::{plan_delete, plan_insert, plan_update};
 pub use datafusion_expr::sqlparser::ast;
 pub use error::{ErrorKind, Result, SqlError, excerpt};
-pub use planned::{Finish, Planned};
+pub use planned::{ColumnForm, Finish, Planned};
 pub use planner::{Planner, plan_query, plan_view};
 pub use proposed::PROPOSED;
 pub use resolve::catalog::{Catalog, Relation};

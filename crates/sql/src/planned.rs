@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::TextLimit;
+use anabranch_batch::{TextLimit, TimePrecision};
 use anabranch_plan::{Plan, SortKey};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
@@ -19,10 +19,29 @@ pub struct Planned {
     pub finish: Finish,
     /// Number of columns to show.
     pub visible: usize,
-    /// Forms of the columns to show, as far as texts have any: documents, and `uuid`.
-    pub forms: Vec<Option<TextLimit>>,
+    /// Forms of the columns to show, beside their types.
+    pub forms: Vec<Option<ColumnForm>>,
     /// Enumerations among the columns to show.
     pub enums: Vec<Option<EnumMark>>,
+}
+
+/// What the type of a column to show says beside its Arrow type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnForm {
+    /// The type of a text: a document, a `uuid`, `varchar(n)` ..
+    Text(TextLimit),
+    /// The digits of a time.
+    Time(TimePrecision),
+}
+
+impl ColumnForm {
+    /// The field with this form declared.
+    pub fn declare(self, field: Field) -> Field {
+        match self {
+            ColumnForm::Text(limit) => limit.declare(field),
+            ColumnForm::Time(precision) => precision.declare(field),
+        }
+    }
 }
 
 impl Planned {

@@ -11,9 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anabranch_batch::TextLimit;
-use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps};
-use anabranch_plan::{Plan, RoundLimit};
+use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps, with_inputs};
+use anabranch_plan::{Node, Plan, Recursive, RoundLimit};
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
 
@@ -23,16 +22,20 @@ use crate::passes::plan::clock::Clock;
 use crate::passes::plan::optimise as optimise_logical;
 use crate::passes::plan::temporal_filters::{asks_for_now, follow};
 use crate::passes::tree::{on_close, set_output_names};
-use crate::planned::{Finish, Planned};
+use crate::planned::{ColumnForm, Finish, Planned};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
-use crate::resolve::documents::shown_form_of;
 use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
+use crate::resolve::shown_forms::{form_told, forms_of};
 use crate::resolve::type_marks::EnumMark;
 use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
 use crate::syntax::statement::{CreateView, EmitClause};
 use crate::translate::Translator;
+use crate::translate::recursion::adds_rows;
+
+/// Column names of a query, their forms, and its optimised plan.
+type Prepared = (Vec<String>, Vec<Option<ColumnForm>>, LogicalPlan);
 
 /// Plans queries against a catalog, as of a moment.
 pub struct Planner<'a> {
@@ -124,10 +127,13 @@ impl<'a> Planner<'a> {
         self.guarded(query, |context| {
             let plan = context.logical(query)?;
             let names = column_names(query, &plan, self.catalog);
-            let plan = optimise_logical(over(plan)?, &context.config(), self.clock(), context.chosen())?;
+            let plan = over(plan)?;
+            let forms = forms_of(&plan);
+            let plan = optimise_logical(plan, &context.config(), self.clock(), context.chosen())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
-            Ok(Planned { plan: named(&self.optimised(&planned.plan), &names), forms, enums, ..planned })
+            let (forms, enums) = (either(forms, &plan), enums_of(&plan));
+            let plan = with_few_rounds(&self.optimised(&planned.plan), &planned.finish);
+            Ok(Planned { plan: named(&plan, &names), forms, enums, ..planned })
         })
     }
 
@@ -137,10 +143,9 @@ impl<'a> Planner<'a> {
     /// As [`plan_query`](Self::plan_query).
     pub fn plan_unrewritten(&self, query: &ast::Query) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (names, plan) = self.prepare(context, query, self.clock())?;
+            let (names, forms, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
-            Ok(Planned { plan: named(&planned.plan, &names), forms, enums, ..planned })
+            Ok(Planned { plan: named(&planned.plan, &names), forms, enums: enums_of(&plan), ..planned })
         })
     }
 
@@ -150,7 +155,7 @@ impl<'a> Planner<'a> {
     /// As [`plan_query`](Self::plan_query).
     pub fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>> {
         self.guarded(query, |context| {
-            let (_, plan) = self.prepare(context, query, self.clock())?;
+            let (_, _, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
             self.with_facts(|facts| Ok(optimised_in_steps(&planned.plan, facts)))
         })
@@ -192,12 +197,12 @@ impl<'a> Planner<'a> {
 
     fn named_view(&self, query: &ast::Query, given: &[String]) -> Result<Planned> {
         self.guarded(query, |context| {
-            let (mut names, plan) = self.prepare_standing(context, query)?;
+            let (mut names, forms, plan) = self.prepare_standing(context, query)?;
             if given.len() > names.len() {
                 return Err(SqlError::new(ErrorKind::Syntax, "CREATE VIEW specifies more column names than columns"));
             }
             names[..given.len()].clone_from_slice(given);
-            let (forms, enums) = (forms_of(&plan), enums_of(&plan));
+            let enums = enums_of(&plan);
             let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {
@@ -231,17 +236,18 @@ impl<'a> Planner<'a> {
         with_deep_stack(|| step(&context(), query, &plan))
     }
 
-    /// Column names and the optimised plan of DataFusion.
-    fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<(Vec<String>, LogicalPlan)> {
+    /// Column names, their forms, and the optimised plan of DataFusion.
+    fn prepare(&self, context: &Context<'a>, query: &ast::Query, clock: Clock) -> Result<Prepared> {
         let plan = context.logical(query)?;
-        let names = column_names(query, &plan, self.catalog);
-        Ok((names, optimise_logical(plan, &context.config(), clock, context.chosen())?))
+        let (names, forms) = (column_names(query, &plan, self.catalog), forms_of(&plan));
+        let plan = optimise_logical(plan, &context.config(), clock, context.chosen())?;
+        Ok((names, either(forms, &plan), plan))
     }
 
     /// As [`prepare`](Self::prepare), of a query that follows the clock.
-    fn prepare_standing(&self, context: &Context<'a>, query: &ast::Query) -> Result<(Vec<String>, LogicalPlan)> {
+    fn prepare_standing(&self, context: &Context<'a>, query: &ast::Query) -> Result<Prepared> {
         let plan = context.logical(query)?;
-        let names = column_names(query, &plan, self.catalog);
+        let (names, forms) = (column_names(query, &plan, self.catalog), forms_of(&plan));
         let plan = match asks_for_now(&plan)? {
             true => match context.clock() {
                 Some(clock) => follow(plan, &clock)?,
@@ -249,7 +255,8 @@ impl<'a> Planner<'a> {
             },
             false => plan,
         };
-        Ok((names, optimise_logical(plan, &context.config(), Clock::Running, context.chosen())?))
+        let plan = optimise_logical(plan, &context.config(), Clock::Running, context.chosen())?;
+        Ok((names, either(forms, &plan), plan))
     }
 
     pub(crate) fn round_limit(&self) -> RoundLimit {
@@ -359,9 +366,37 @@ fn enums_of(plan: &LogicalPlan) -> Vec<Option<EnumMark>> {
     plan.schema().fields().iter().map(|field| EnumMark::of(field)).collect()
 }
 
-/// Forms of the texts among the columns of a plan.
-fn forms_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
-    plan.schema().fields().iter().map(|field| shown_form_of(field)).collect()
+/// The plan whose loop ends when a `LIMIT` without an order has its rows: a round that is not the
+/// last one adds a row, so that so many rounds are enough.
+fn with_few_rounds(plan: &Arc<Plan>, finish: &Finish) -> Arc<Plan> {
+    let wanted = finish.limit.filter(|_| finish.order.is_empty()).map(|limit| limit.saturating_add(finish.offset));
+    within_rounds(plan, wanted)
+}
+
+/// The plan, of whose rows so many are wanted, whichever.
+fn within_rounds(plan: &Arc<Plan>, wanted: Option<usize>) -> Arc<Plan> {
+    let wanted = match &plan.node {
+        Node::Stage { filter, .. } => wanted.filter(|_| filter.is_empty()),
+        Node::TopK { top, .. } if top.group.is_empty() && top.order.is_empty() => {
+            top.limit.map(|limit| limit.saturating_add(top.offset))
+        }
+        Node::Recursive(of) => {
+            let rounds = wanted.and_then(|rows| NonZeroU64::new(rows.saturating_add(1) as u64));
+            let (Some(rounds), RoundLimit::None, true) = (rounds, of.limit, adds_rows(of)) else {
+                return Arc::clone(plan);
+            };
+            let node = Recursive { limit: RoundLimit::Return(rounds), ..of.as_ref().clone() };
+            return Arc::new(Plan { node: Node::Recursive(Box::new(node)), schema: plan.schema.clone() });
+        }
+        _ => None,
+    };
+    with_inputs(plan, |input| within_rounds(input, wanted))
+}
+
+/// The forms of a query's columns, or else those that its optimised plan tells.
+fn either(forms: Vec<Option<ColumnForm>>, plan: &LogicalPlan) -> Vec<Option<ColumnForm>> {
+    let told = plan.schema().fields().iter().map(|field| form_told(field));
+    forms.into_iter().zip(told).map(|(form, told)| form.or(told)).collect()
 }
 
 /// The plan with its first columns renamed.

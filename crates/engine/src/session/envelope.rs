@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anabranch_batch::Batch;
 use anabranch_batch::equal::rows_equal;
 use anabranch_batch::hash::hash_columns;
-use anabranch_sql::output::shown_column;
+use anabranch_sql::output::shown_values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -93,7 +93,8 @@ impl Envelope {
         let mut columns = vec![times, states];
         for (positions, rows) in [(&self.key, &of_key), (&self.values, &of_value)] {
             for at in positions {
-                columns.push(shown_column(&take(batch.column(*at), rows, None)?));
+                let shown = schema.field(columns.len());
+                columns.push(shown_values(shown, &take(batch.column(*at), rows, None)?));
             }
         }
         record_batch(schema, columns, told.len())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_batch::Time;
 use anabranch_flow::account::memory::Hold;
-use anabranch_sql::output::{shown_column, shown_schema};
+use anabranch_sql::output::{is_shown_as_kept, shown_schema, shown_values};
 use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -67,11 +67,16 @@ impl Rows {
     /// Rows of the engine's own types.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Rows {
         let shown = shown_schema(&schema);
-        let is_shown = Arc::ptr_eq(&shown, &schema);
+        let is_shown = is_shown_as_kept(&schema);
         let show = |batch: RecordBatch| match is_shown {
             true => batch,
             false => {
-                let columns = batch.columns().iter().map(shown_column).collect();
+                let columns = shown
+                    .fields()
+                    .iter()
+                    .zip(batch.columns())
+                    .map(|(field, column)| shown_values(field, column))
+                    .collect();
                 RecordBatch::try_new(shown.clone(), columns).expect("columns are of the types that are shown")
             }
         };

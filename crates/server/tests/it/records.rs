@@ -31,6 +31,7 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 const BOOL: u32 = 16;
+const BPCHAR: u32 = 1042;
 const INTEGERS: [u32; 4] = [20, 21, 23, 26];
 const NUMBERS: [u32; 3] = [700, 701, 1700];
 
@@ -65,10 +66,12 @@ fn cells_of(body: &[u8], types: &[u32]) -> Vec<String> {
     types.iter().map(cell).collect()
 }
 
-/// A cell as the files have it: numerics without trailing zeros, zero without a sign.
+/// A cell as the files have it: numerics without trailing zeros, zero without a sign, `char(n)`
+/// without its spaces.
 fn shown(text: String, of: u32) -> String {
     let short = match (of, text.contains('.')) {
         (1700, true) => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        (BPCHAR, _) => text.trim_end().to_owned(),
         _ => text,
     };
     match short.as_str() {

@@ -7,6 +7,7 @@
 
 mod change;
 mod look;
+mod subscripted;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -26,6 +27,7 @@ use self::look::{
     cardinality, compare, contains, dimensions, element, has, length, lower, n_dimensions, overlaps, position,
     positions,
 };
+pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
 
@@ -131,7 +133,7 @@ const FUNCTIONS: [Entry; 22] = {
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    FUNCTIONS.iter().map(|(names, takes, required, answer, compute)| {
+    std::iter::once(subscripted::udf()).chain(FUNCTIONS.iter().map(|(names, takes, required, answer, compute)| {
         let function = ArrayFunction {
             name: names[0],
             aliases: names[1..].iter().map(|name| name.to_string()).collect(),
@@ -142,7 +144,7 @@ pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
             signature: Signature::user_defined(Volatility::Immutable),
         };
         Arc::new(ScalarUDF::from(function))
-    })
+    }))
 }
 
 impl PartialEq for ArrayFunction {

@@ -1,7 +1,7 @@
 //! `repeat`, `lpad` and `rpad`: DataFusion's, with PostgreSQL's bound on the length of a text.
 //!
-//! Law: a text that would be longer than a gigabyte is an error, before anything is allocated.
-//! Cost: one look at the lengths.
+//! Law: a text that would be longer than a gigabyte is an error, before anything is allocated; so
+//! are the texts of one batch that would take more than two. Cost: one look at the lengths.
 
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 
 /// Most bytes of a text: a gigabyte less its header.
 const TEXT_BYTES_MAX: i128 = 0x3fff_ffff - 4;
+
+/// Most bytes of the texts of one batch, which are there at the same time.
+const BATCH_BYTES_MAX: i128 = 1 << 31;
 
 /// Most bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: i128 = 4;
@@ -40,7 +43,14 @@ impl Bounded {
         let fits = |count: i64, bytes: i128| i128::from(count) * bytes <= TEXT_BYTES_MAX;
         if self.inner.name() != "repeat" {
             // (A character may take so many bytes, and PostgreSQL counts them all.)
-            return if fits(greatest, CHARACTER_BYTES_MAX) { Ok(()) } else { exec_err!("requested length too large") };
+            if !fits(greatest, CHARACTER_BYTES_MAX) {
+                return exec_err!("requested length too large");
+            }
+            return self.check_batch(
+                || counts.iter().flatten().map(|count| i128::from(count.max(0))).sum(),
+                greatest,
+                args,
+            );
         }
         let texts = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
         let texts = texts.as_string_view();
@@ -49,7 +59,23 @@ impl Bounded {
             || (0..texts.len()).all(|row| {
                 texts.is_null(row) || counts.is_null(row) || fits(counts.value(row), texts.value(row).len() as i128)
             });
-        if all_fit { Ok(()) } else { exec_err!("requested length too large") }
+        if !all_fit {
+            return exec_err!("requested length too large");
+        }
+        let bytes = |row: usize| i128::from(counts.value(row).max(0)) * texts.value(row).len() as i128;
+        let known = |row: &usize| texts.is_valid(*row) && counts.is_valid(*row);
+        let greatest = greatest.saturating_mul(i64::from(longest));
+        self.check_batch(|| (0..texts.len()).filter(known).map(bytes).sum(), greatest, args)
+    }
+
+    /// Refuses batches whose texts would take too much together; `greatest` is a bound for one.
+    fn check_batch(&self, bytes: impl Fn() -> i128, greatest: i64, args: &ScalarFunctionArgs) -> DfResult<()> {
+        let is_small = i128::from(greatest) * args.number_rows as i128 <= BATCH_BYTES_MAX;
+        if is_small || bytes() <= BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        let name = self.inner.name();
+        exec_err!("out of memory: {name}() would make texts of more than {BATCH_BYTES_MAX} bytes at a time")
     }
 }
 

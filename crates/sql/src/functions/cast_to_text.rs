@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray, StringViewBuilder};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion_common::tree_node::Transformed;
@@ -26,7 +27,12 @@ pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
             if !call.args[0].get_type(schema).is_ok_and(|from| is_ours(&from, &texts)) {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }
-            call.args[0] = to_text(std::mem::take(&mut call.args[0]), &texts);
+            let array = std::mem::take(&mut call.args[0]);
+            let is_nested = matches!(array.get_type(schema)?, DataType::List(of) if depth(of.data_type()) > 0);
+            call.args[0] = match is_nested {
+                true => Conversion::call("elements_to_text", array, &texts, write_flat),
+                false => to_text(array, &texts),
+            };
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
         other => Ok(Transformed::no(other)),
@@ -95,6 +101,30 @@ fn is_ours(from: &DataType, to: &DataType) -> bool {
         (D::Interval(_) | D::List(_) | D::Struct(_) | D::Binary | D::BinaryView | D::LargeBinary, _) => true,
         (from, _) => from.is_floating(),
     }
+}
+
+/// Levels of lists within a type.
+fn depth(is: &DataType) -> usize {
+    match is {
+        DataType::List(element) => 1 + depth(element.data_type()),
+        _ => 0,
+    }
+}
+
+/// The texts of the innermost elements of lists of lists, in one list for each.
+fn write_flat(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
+    let mut lists = values.as_list::<i32>().clone();
+    while let Some(inner) = lists.values().as_list_opt::<i32>().cloned() {
+        let ends = lists.offsets().iter().map(|at| inner.offsets()[*at as usize]).collect::<Vec<i32>>();
+        let element = match inner.data_type() {
+            DataType::List(element) => element.clone(),
+            _ => break,
+        };
+        let offsets = OffsetBuffer::new(ends.into());
+        lists = ListArray::try_new(element, offsets, inner.values().clone(), lists.nulls().cloned())?;
+    }
+    let lists: ArrayRef = Arc::new(lists);
+    write(&lists, to)
 }
 
 fn to_text(value: Expr, to: &DataType) -> Expr {

@@ -88,7 +88,10 @@ fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String>
     for text in texts {
         let before = elements.len();
         if let Some(text) = text {
-            read_list(text, &mut elements).ok_or_else(|| format!("malformed array literal: \"{text}\""))?;
+            read_list(text, &mut elements).ok_or_else(|| match text.trim_start().starts_with('[') {
+                true => format!("arrays begin at 1 here: write \"{text}\" without its bounds"),
+                false => format!("malformed array literal: \"{text}\""),
+            })?;
         }
         lengths.push(elements.len() - before);
     }

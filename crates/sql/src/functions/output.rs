@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::{
     array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray},
     datatypes::{
@@ -20,6 +20,8 @@ use arrow::{
 };
 
 use crate::functions::numeric_casts::convert_plain;
+use crate::resolve::documents::limit_of;
+pub use crate::resolve::type_names::is_vector;
 use crate::time::moments::End;
 
 /// Appends the text of a row's value. Not called for NULL.
@@ -41,12 +43,6 @@ pub fn is_number_field(field: &Field) -> bool {
 /// Whether a column of an answer has plain numerics, as text.
 pub fn is_plain_numeric(field: &Field) -> bool {
     field.metadata().get(SQL_TYPE).is_some_and(|name| name == "numeric")
-}
-
-/// Whether lists of these elements are vectors of PostgreSQL's catalog: their elements are named
-/// like their type, `int2vector` or `oidvector`. Their text has no braces.
-pub fn is_vector(element: &Field) -> bool {
-    matches!(element.name().as_str(), "int2vector" | "oidvector")
 }
 
 /// The schema of an answer as users see it: plain numerics are text, and the field's metadata say
@@ -72,6 +68,20 @@ pub fn shown_column(column: &ArrayRef) -> ArrayRef {
         Some(shown) => convert_plain(column, &shown).expect("every number has a text"),
         None => column.clone(),
     }
+}
+
+/// A column of an answer as users see it: `char(n)` has its length.
+pub fn shown_values(field: &Field, column: &ArrayRef) -> ArrayRef {
+    match limit_of(field) {
+        Some(limit @ TextLimit::Char(_)) => limit.padded(column),
+        _ => shown_column(column),
+    }
+}
+
+/// Whether users see the columns of a schema as they are kept.
+pub fn is_shown_as_kept(schema: &Schema) -> bool {
+    let is_padded = |field: &Field| matches!(limit_of(field), Some(TextLimit::Char(n)) if n != TextLimit::UNBOUNDED);
+    schema.fields().iter().all(|field| shown_type(field.data_type()).is_none() && !is_padded(field))
 }
 
 /// The type that users see in place of plain `numeric`.

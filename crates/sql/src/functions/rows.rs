@@ -9,6 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder,
     StringViewBuilder,
@@ -22,7 +23,7 @@ use datafusion_expr::{
 
 use super::forms::UUID_IN;
 use crate::regex::{Flags, Regex};
-use crate::resolve::documents::uuid_field;
+use crate::resolve::documents::marked_field;
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// What an argument is.
@@ -233,7 +234,7 @@ impl ScalarUDFImpl for RowFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name, self.return_type(&types)?, true);
-        Ok(Arc::new(if self.name == UUID_IN { uuid_field(field) } else { field }))
+        Ok(Arc::new(if self.name == UUID_IN { marked_field(field, TextLimit::Uuid) } else { field }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

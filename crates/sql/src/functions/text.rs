@@ -14,7 +14,7 @@ use datafusion_expr::{
 
 use crate::resolve::documents::shown_form_of;
 use crate::resolve::type_marks::type_of;
-use crate::resolve::type_names::sql_name;
+use crate::resolve::type_names::{is_vector, sql_name};
 
 /// A function of one text to another.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -292,20 +292,35 @@ impl ScalarUDFImpl for TypeOf {
             return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
         }
         Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {
-            Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.to_string())))),
+            Some(form) => ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(form.type_name().into())))),
             None => ExprSimplifyResult::Original(args),
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let name = match sql_name(args.arg_fields[0].data_type()) {
-            name if name.starts_with("numeric") => "numeric".to_string(),
+        let field = &args.arg_fields[0];
+        let marked = shown_form_of(field).map(|form| form.type_name().to_string());
+        let name = match marked.unwrap_or_else(|| type_name_of(field.data_type())) {
             name if name == "timestamp" => "timestamp without time zone".to_string(),
             name if name == "timestamptz" => "timestamp with time zone".to_string(),
             name if name == "time" => "time without time zone".to_string(),
             name => name,
         };
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(Some(name))))
+    }
+}
+
+/// The name of a type, of which an array has one whatever its dimensions.
+fn type_name_of(is: &DataType) -> String {
+    match is {
+        DataType::List(element) if matches!(element.data_type(), DataType::List(_)) => {
+            type_name_of(element.data_type())
+        }
+        DataType::List(element) if !is_vector(element) => format!("{}[]", type_name_of(element.data_type())),
+        DataType::Struct(_) => "record".to_string(),
+        DataType::UInt64 | DataType::LargeBinary => "numeric".to_string(),
+        is if is.is_decimal() => "numeric".to_string(),
+        _ => sql_name(is),
     }
 }
 

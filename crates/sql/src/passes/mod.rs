@@ -33,8 +33,8 @@ create table dept (id integer, name text);
 insert into dept values (1, 'a'), (2, 'b');
 create table emp (id integer, dept integer);
 insert into emp values (7, 1), (8, 2);
-create table codes (k integer, c char(5));
-insert into codes values (1, 'x');
+create table codes (k integer, c char(5), j jsonb);
+insert into codes values (1, 'x', '1');
 create table w (k integer, m integer, f double precision, g double precision, r real, n numeric(10,2), d date,
   ts timestamp, tz timestamptz, j text, a integer[]);
 insert into w values (-1, -2147483648, 2.5, 0.285, 0.1, 12.75, '2024-01-31', '2024-02-29 10:20:30.5',

@@ -1,4 +1,4 @@
-//! Documents (`json`, `jsonb`), `uuid` and `char(n)` among texts.
+//! Documents (`json`, `jsonb`), `uuid`, `name`, `varchar(n)` and `char(n)` among texts.
 //!
 //! Rows carry documents as text. In a plan the field of such a column is marked, by the key that
 //! Arrow has for types beside its own: a cast to text takes the mark away. The mark decides what
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_batch::{TextLimit, without_limits};
+use anabranch_batch::{TextLimit, TimePrecision, without_limits};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
 use crate::resolve::type_marks::{EnumMark, type_of};
@@ -38,31 +38,38 @@ impl DocumentForm {
     }
 }
 
-/// Arrow's name for texts that are kept in another form than they may be written in.
-const UUID: &str = "anabranch.uuid";
-const CHARACTER: &str = "anabranch.character";
+/// What marks begin with; the name of the type follows.
+const PREFIX: &str = "anabranch.";
 
-/// The field of a `uuid`.
-pub(crate) fn uuid_field(field: Field) -> Field {
-    field.with_metadata(HashMap::from([(KEY.to_string(), UUID.to_string())]))
+/// What the mark of a precision begins with; the number of digits follows.
+const PRECISION: &str = "anabranch.precision.";
+
+/// The field with the mark of a limit.
+pub(crate) fn marked_field(field: Field, limit: TextLimit) -> Field {
+    marked(field, &format!("{PREFIX}{limit}"))
+}
+
+fn marked(field: Field, mark: &str) -> Field {
+    field.with_metadata(HashMap::from([(KEY.to_string(), mark.to_string())]))
+}
+
+/// The precision of a column of times.
+pub(crate) fn marked_precision(field: &Field) -> Option<TimePrecision> {
+    field.metadata().get(KEY)?.strip_prefix(PRECISION)?.parse().ok().map(TimePrecision)
 }
 
 /// The limit whose form the texts of a marked field have: literals beside them are read in it.
 pub(crate) fn kept_form_of(field: &Field) -> Option<TextLimit> {
-    match field.metadata().get(KEY)?.as_str() {
-        UUID => Some(TextLimit::Uuid),
-        CHARACTER => Some(TextLimit::Char(u64::MAX)),
+    match shown_form_of(field)? {
+        TextLimit::Uuid => Some(TextLimit::Uuid),
+        TextLimit::Char(_) => Some(TextLimit::Char(TextLimit::UNBOUNDED)),
         _ => None,
     }
 }
 
 /// The form that a marked field is shown with.
 pub(crate) fn shown_form_of(field: &Field) -> Option<TextLimit> {
-    match form_of(field) {
-        Some(DocumentForm::Json) => Some(TextLimit::Json),
-        Some(DocumentForm::Jsonb) => Some(TextLimit::Jsonb),
-        None => kept_form_of(field).filter(|form| *form == TextLimit::Uuid),
-    }
+    TextLimit::named(field.metadata().get(KEY)?.strip_prefix(PREFIX)?)
 }
 
 /// The form of a marked field.
@@ -81,26 +88,26 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
     })
 }
 
-/// A relation's columns as plans see them: without lengths and precisions; documents are marked.
+/// A relation's columns as plans see them: without lengths and precisions; texts of types beside
+/// `text` are marked.
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
-    let mark = |field: &Field| match limit_of(field)? {
-        TextLimit::Json => Some(DocumentForm::Json.name()),
-        TextLimit::Jsonb => Some(DocumentForm::Jsonb.name()),
-        TextLimit::Uuid => Some(UUID),
-        TextLimit::Char(_) => Some(CHARACTER),
-        TextLimit::Varchar(_) => None,
-    };
-    if schema.fields().iter().all(|field| mark(field).is_none() && type_of(field).is_none()) {
+    let has_mark =
+        |field: &Field| limit_of(field).is_some() || TimePrecision::of(field).is_some() || type_of(field).is_some();
+    if !schema.fields().iter().any(|field| has_mark(field)) {
         return plain;
     }
     let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| {
-        let marked = |mark: &str| HashMap::from([(KEY.to_string(), mark.to_string())]);
-        let plain = plain.as_ref().clone().with_metadata(HashMap::new());
+        let plain = plain.as_ref().clone();
         if let Some(enumeration) = EnumMark::of(given) {
-            return enumeration.declare(plain);
+            return enumeration.declare(plain.with_metadata(HashMap::new()));
         }
-        mark(given).map_or(plain.clone(), |mark| plain.with_metadata(marked(mark)))
+        let plain = if type_of(given).is_some() { plain.with_metadata(HashMap::new()) } else { plain };
+        match (limit_of(given), TimePrecision::of(given)) {
+            (Some(limit), _) => marked_field(plain, limit),
+            (None, Some(TimePrecision(digits))) => marked(plain, &format!("{PRECISION}{digits}")),
+            (None, None) => plain,
+        }
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

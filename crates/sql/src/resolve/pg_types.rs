@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{TextLimit, numeric};
+use anabranch_batch::{TextLimit, TimePrecision, numeric};
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
 use crate::functions::output::{is_plain_numeric, is_vector};
@@ -26,6 +26,7 @@ pub mod oid {
 
     pub const BOOL: u32 = 16;
     pub const BYTEA: u32 = 17;
+    pub const CHAR: u32 = 18;
     pub const NAME: u32 = 19;
     pub const INT8: u32 = 20;
     pub const INT2: u32 = 21;
@@ -55,6 +56,7 @@ pub mod oid {
 const ARRAYS: &[(u32, u32)] = &[
     (oid::BOOL, 1000),
     (oid::BYTEA, 1001),
+    (oid::CHAR, 1002),
     (oid::NAME, 1003),
     (oid::INT2, 1005),
     (oid::INT4, 1007),
@@ -99,9 +101,9 @@ impl PgType {
             DataType::UInt64 | DataType::LargeBinary | DataType::Decimal256(..) => of(oid::NUMERIC, -1),
             DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => of(oid::BYTEA, -1),
             DataType::Date32 | DataType::Date64 => of(oid::DATE, 4),
-            DataType::Time32(_) | DataType::Time64(_) => of(oid::TIME, 8),
-            DataType::Timestamp(_, None) => of(oid::TIMESTAMP, 8),
-            DataType::Timestamp(_, Some(_)) => of(oid::TIMESTAMPTZ, 8),
+            DataType::Time32(_) | DataType::Time64(_) => timed(field, oid::TIME),
+            DataType::Timestamp(_, None) => timed(field, oid::TIMESTAMP),
+            DataType::Timestamp(_, Some(_)) => timed(field, oid::TIMESTAMPTZ),
             DataType::Interval(_) | DataType::Duration(_) => of(oid::INTERVAL, 16),
             DataType::Struct(_) => of(oid::RECORD, -1),
             DataType::List(element) if is_vector(element) => match element.data_type() {
@@ -114,10 +116,17 @@ impl PgType {
     }
 }
 
+fn timed(field: &Field, oid: u32) -> PgType {
+    let digits = TimePrecision::of(field).map_or(-1, |precision| i32::from(precision.0));
+    PgType { oid, size: 8, modifier: digits }
+}
+
 fn text_type(field: &Field) -> PgType {
     let (oid, modifier) = match limit_of(field) {
         Some(TextLimit::Varchar(n)) => (oid::VARCHAR, length_modifier(n)),
         Some(TextLimit::Char(n)) => (oid::BPCHAR, length_modifier(n)),
+        Some(TextLimit::Name) => return PgType { oid: oid::NAME, size: 64, modifier: -1 },
+        Some(TextLimit::Letter) => return PgType { oid: oid::CHAR, size: 1, modifier: -1 },
         Some(TextLimit::Uuid) => return PgType { oid: oid::UUID, size: 16, modifier: -1 },
         Some(TextLimit::Json) => (oid::JSON, -1),
         Some(TextLimit::Jsonb) => (oid::JSONB, -1),
@@ -168,7 +177,8 @@ pub fn data_type(oid: u32) -> Option<DataType> {
         oid::INT2 => DataType::Int16,
         oid::INT4 => DataType::Int32,
         oid::OID => DataType::UInt32,
-        oid::TEXT | oid::NAME | oid::BPCHAR | oid::VARCHAR | oid::JSON | oid::JSONB | oid::UUID => DataType::Utf8View,
+        oid::TEXT | oid::NAME | oid::CHAR | oid::BPCHAR | oid::VARCHAR => DataType::Utf8View,
+        oid::JSON | oid::JSONB | oid::UUID => DataType::Utf8View,
         oid::FLOAT4 => DataType::Float32,
         oid::FLOAT8 => DataType::Float64,
         oid::DATE => DataType::Date32,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use anabranch_batch::numeric;
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
 /// Digits of a decimal, at most.
 pub(crate) const DECIMAL_DIGITS_MAX: u8 = 38;
@@ -69,4 +69,10 @@ pub fn sql_name(data_type: &DataType) -> String {
         DataType::List(field) => format!("{}[]", sql_name(field.data_type())),
         other => other.to_string().to_lowercase(),
     }
+}
+
+/// Whether lists of these elements are vectors of PostgreSQL's catalog: their elements are named
+/// like their type, `int2vector` or `oidvector`. Their text has no braces.
+pub fn is_vector(element: &Field) -> bool {
+    matches!(element.name().as_str(), "int2vector" | "oidvector")
 }

@@ -112,6 +112,7 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
         | SqlType::CharVarying(length)
         | SqlType::Nvarchar(length) => (true, length),
         SqlType::Char(length) | SqlType::Character(length) => (false, length),
+        SqlType::Custom(name, arguments) if arguments.is_empty() => return Ok(named_limit(&name.to_string())),
         SqlType::Uuid => return Ok(Some(TextLimit::Uuid)),
         SqlType::JSON => return Ok(Some(TextLimit::Json)),
         SqlType::JSONB => return Ok(Some(TextLimit::Jsonb)),
@@ -120,12 +121,27 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
     let n = match length {
         Some(CharacterLength::IntegerLength { length, .. }) => *length,
         None if !varying => 1,
-        _ => return Ok(None),
+        _ => TextLimit::UNBOUNDED,
     };
     if n == 0 {
         return Err(SqlError::new(ErrorKind::Invalid, format!("length for type {sql} must be at least 1")));
     }
     Ok(Some(if varying { TextLimit::Varchar(n) } else { TextLimit::Char(n) }))
+}
+
+/// The form of a text type that the parser does not know.
+fn named_limit(name: &str) -> Option<TextLimit> {
+    let name = name.to_lowercase();
+    match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
+        "name" => Some(TextLimit::Name),
+        "\"char\"" => Some(TextLimit::Letter),
+        "bpchar" => Some(TextLimit::Char(TextLimit::UNBOUNDED)),
+        "varchar" => Some(TextLimit::Varchar(TextLimit::UNBOUNDED)),
+        "uuid" => Some(TextLimit::Uuid),
+        "json" => Some(TextLimit::Json),
+        "jsonb" => Some(TextLimit::Jsonb),
+        _ => None,
+    }
 }
 
 /// The precision that a column of times declares.

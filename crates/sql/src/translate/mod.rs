@@ -17,7 +17,7 @@ mod frames;
 mod join;
 mod ranks;
 mod recognize;
-mod recursion;
+pub(crate) mod recursion;
 mod rows;
 pub(crate) mod schema;
 mod stage;

@@ -112,7 +112,7 @@ fn column(relation: &DescribedRelation, n: usize, field: &Field) -> Row {
     let of = type_of(field);
     let line = type_lines().find(|line| line[0] == of.oid.to_string());
     let is_list = matches!(field.data_type(), DataType::List(_));
-    let shown = if is_list { "ARRAY".into() } else { format_type(of.oid, Some(-1)) };
+    let shown = if is_list { "ARRAY".into() } else { format_type(of.oid, None) };
     let (precision, radix, scale) = digits(of.oid, of.modifier);
     let length = matches!(of.oid, oid::VARCHAR | oid::BPCHAR).then_some(of.modifier - 4).filter(|length| *length > 0);
     let is_time = matches!(of.oid, oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::INTERVAL);

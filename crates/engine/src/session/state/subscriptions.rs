@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use anabranch_flow::sink::WhenFull;
-use anabranch_sql::output::shown_column;
+use anabranch_sql::output::shown_values;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use arrow::datatypes::SchemaRef;
 
@@ -245,7 +245,8 @@ pub(crate) fn changes_batch(schema: &SchemaRef, batch: &Batch) -> Result<arrow::
         Diffs::Constant(diff) => Arc::new(Int64Array::from(vec![*diff; n_rows])),
         Diffs::Column(diffs) => Arc::new(Int64Array::new(diffs.clone(), None)),
     };
-    let n_columns = schema.fields().len() - 2;
-    let columns = [times, diffs].into_iter().chain(batch.columns().iter().take(n_columns).map(shown_column)).collect();
+    let shown =
+        schema.fields().iter().skip(2).zip(batch.columns().iter()).map(|(field, column)| shown_values(field, column));
+    let columns = [times, diffs].into_iter().chain(shown).collect();
     record_batch(schema, columns, n_rows)
 }

@@ -6,6 +6,7 @@
 //!
 //! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
 
+mod blanks;
 pub(crate) mod calls;
 pub(crate) mod casts;
 pub(crate) mod common_type;
@@ -14,7 +15,9 @@ pub(crate) mod filter_arguments;
 pub(crate) mod marked_literals;
 pub(crate) mod moments;
 pub(crate) mod numbers;
+mod ordered_tests;
 pub(crate) mod quoted_literals;
+mod window_defaults;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result as DfResult};
@@ -23,6 +26,7 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 
+use crate::functions::arrays::settle_subscripts;
 use crate::functions::cast_to_text::{write_arguments, write_cast};
 use crate::functions::coalesce::read_alternatives;
 use crate::functions::digits::round_float;
@@ -58,6 +62,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Refusal,
     },
     Pass {
+        name: "subscripts of arrays of arrays",
+        run: Settle::Expr(settle_subscripts),
+        gives: "NULL in place of an array that was taken out of one",
+        reason: "types of arrays have dimensions here",
+        example: "SELECT (ARRAY[ARRAY[k]])[1] AS q FROM t",
+        without: Loss::Cost,
+    },
+    Pass {
         name: "refuse comparisons of text with numbers",
         run: Settle::Check(numbers::check_types),
         gives: "comparisons within one kind of types, and conditions that are boolean",
@@ -82,11 +94,43 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Failure,
     },
     Pass {
+        name: "spaces that fill up char(n)",
+        run: Settle::Expr(blanks::fill_up),
+        gives: "values with their spaces, where these are seen",
+        reason: "columns of char(n) are kept without them",
+        example: "SELECT octet_length(c) AS q FROM codes",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
         name: "literals beside uuid and char(n)",
         run: Settle::Expr(marked_literals::read_literals),
         gives: "literals in the form in which such columns are kept",
         reason: "both types are text to DataFusion",
         example: "SELECT k FROM codes WHERE c = 'x  '",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "documents, arrays and intervals that are tested",
+        run: Settle::Expr(ordered_tests::settle),
+        gives: "IN, BETWEEN and CASE by what orders the values",
+        reason: "documents are texts to DataFusion, and literals beside arrays are no arrays",
+        example: "SELECT k FROM codes WHERE j IN ('1.0', '2')",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "documents that are chosen",
+        run: Settle::Expr(ordered_tests::mark_chosen),
+        gives: "documents, and literals read as documents, in coalesce and CASE",
+        reason: "neither keeps the mark of its values",
+        example: "SELECT jsonb_build_array(coalesce(j, '0')) AS q FROM codes",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "defaults of lag and lead",
+        run: Settle::Expr(window_defaults::match_default),
+        gives: "a value and a default of one type",
+        reason: "DataFusion leaves the default as it is written",
+        example: "SELECT lag(n, 1, 0) OVER (ORDER BY n) AS q FROM w",
         without: Loss::WrongAnswer,
     },
     Pass {

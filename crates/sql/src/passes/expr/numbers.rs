@@ -159,7 +159,7 @@ pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             }
         }
         Expr::Cast(cast) if cast.field.data_type().is_floating() => {
-            if let Ok(is @ DataType::Timestamp(..)) = cast.expr.get_type(schema) {
+            if let Ok(is @ (DataType::Timestamp(..) | DataType::Interval(_))) = cast.expr.get_type(schema) {
                 let (is, to) = (
                     crate::resolve::type_names::sql_name(&is),
                     crate::resolve::type_names::sql_name(cast.field.data_type()),

@@ -1,26 +1,32 @@
-//! Keys that are intervals, as keys of their lengths: `1 day` and `24:00:00` are one group.
+//! Keys that are intervals or `jsonb`, as keys of what is equal: `1 day` and `24:00:00` are one
+//! group, and so are `1.0` and `1`.
 //!
 //! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
 //! peer. A group shows the least of its spellings, so that it depends on the group's rows alone.
 //! Keys of other types are not touched.
 //!
-//! Cost: a group by an interval remembers its intervals in order, for the least of them; else a
-//! number a row.
+//! Cost: a group by such a key remembers its values in order, for the least of them; else a number
+//! or a text a row.
 
 use std::sync::Arc;
 
+use arrow::datatypes::Field;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result as DfResult, internal_datafusion_err};
 use datafusion_expr::expr::{AggregateFunction, InSubquery, Sort, WindowFunction};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
 use datafusion_expr::utils::grouping_set_to_exprlist;
-use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, when};
+use datafusion_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits, when};
 use datafusion_functions_aggregate::min_max::min_udaf;
 
 use super::interval_sets::by_lengths;
+use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
+use crate::functions::json::operators::sort_key;
+use crate::functions::table::call;
+use crate::resolve::documents::{DocumentForm, form_of};
 
 /// Replaces keys that are intervals, also in subqueries.
 pub(crate) fn replace(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -56,8 +62,9 @@ fn replace_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 /// Groups are those of the lengths; of each group's intervals the least is shown.
 fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let input_schema = Arc::clone(aggregate.input.schema());
-    let is_key = |e: &Expr| is_interval(e, &input_schema);
-    let counts = aggregate.aggr_expr.iter().any(|call| counts_distinct(call, &input_schema));
+    let is_key = |e: &Expr| is_spelled(e, &input_schema);
+    let is_changed = |call: &Expr| counts_distinct(call, &input_schema) || orders_spellings(call, &input_schema);
+    let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
     if !counts && !has_key {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
@@ -78,9 +85,10 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
             continue;
         }
         let shown = format!("__interval_{index}");
-        columns.push(Expr::Column(Column::from_name(&shown)).alias_qualified(own.relation, own.name));
+        let least = again(&expr, Column::from_name(&shown), &input_schema);
+        columns.push(least.alias_qualified(own.relation, own.name));
         calls.push(min_udaf().call(vec![expr.clone()]).alias(shown));
-        groups.push(length_of(expr).alias(format!("__length_{index}")));
+        groups.push(compared(expr, &input_schema).alias(format!("__length_{index}")));
     }
     for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
         let own = Column::from_name(field.name());
@@ -107,14 +115,14 @@ fn in_grouping_sets(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> 
     let mut fields = schema.iter();
     for ((index, key), (qualifier, field)) in keys.iter().enumerate().zip(&mut fields) {
         let own = Column::new(qualifier.cloned(), field.name());
-        let Some(length) = length(key).filter(|_| is_interval(key, &input_schema)) else {
+        let Some(length) = length(key).filter(|_| is_spelled(key, &input_schema)) else {
             columns.push(Expr::Column(own));
             continue;
         };
-        below.push(length_of(key.clone()).alias(&length.name));
+        below.push(compared(key.clone(), &input_schema).alias(&length.name));
         let shown = Column::from_name(format!("__interval_{index}"));
         calls.push(min_udaf().call(vec![key.clone()]).alias(&shown.name));
-        let shown = when(Expr::Column(length).is_not_null(), Expr::Column(shown)).end()?;
+        let shown = when(Expr::Column(length).is_not_null(), again(key, shown, &input_schema)).end()?;
         columns.push(shown.alias_qualified(own.relation, own.name));
     }
     // (The column that tells the set.)
@@ -124,7 +132,7 @@ fn in_grouping_sets(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> 
         columns.push(Expr::Column(Column::from_name(field.name())).alias_qualified(qualifier.cloned(), field.name()));
         calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
     }
-    let by_column = |e: Expr| match length(&e).filter(|_| is_interval(&e, &input_schema)) {
+    let by_column = |e: Expr| match length(&e).filter(|_| is_spelled(&e, &input_schema)) {
         Some(length) => Ok(Transformed::new(Expr::Column(length), true, TreeNodeRecursion::Jump)),
         None => Ok(Transformed::no(e)),
     };
@@ -140,13 +148,34 @@ fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
     match call {
         Expr::Alias(alias) => counts_distinct(&alias.expr, schema),
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            func.name() == "count" && params.distinct && params.args.iter().any(|e| is_interval(e, schema))
+            func.name() == "count" && params.distinct && params.args.iter().any(|e| is_spelled(e, schema))
+        }
+        _ => false,
+    }
+}
+
+/// Whether values are listed in an order of intervals, in an alias or not. (With DISTINCT the order
+/// is that of the values themselves.)
+fn orders_spellings(call: &Expr, schema: &DFSchema) -> bool {
+    match call {
+        Expr::Alias(alias) => orders_spellings(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            matches!(func.name(), "array_agg" | "string_agg" | "first_value" | "last_value")
+                && !params.distinct
+                && params.order_by.iter().any(|key| is_interval(&key.expr, schema))
         }
         _ => false,
     }
 }
 
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if orders_spellings(&call, schema)
+        && let Expr::AggregateFunction(mut call) = call.clone().unalias()
+    {
+        let keys = call.params.order_by.into_iter().map(|key| by_length_of_key(key, schema).data);
+        call.params.order_by = keys.collect();
+        return Ok(Expr::AggregateFunction(call));
+    }
     if !counts_distinct(&call, schema) {
         return Ok(call.unalias());
     }
@@ -159,7 +188,8 @@ fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
 /// projection gives them back.
 fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
     let input_schema = Arc::clone(window.input.schema());
-    let mut calls = Vec::with_capacity(window.window_expr.len());
+    let width = input_schema.fields().len();
+    let (mut calls, mut made) = (Vec::new(), Vec::with_capacity(window.window_expr.len()));
     let mut changed = false;
     for call in &window.window_expr {
         let call = call.clone().transform(|e| match e {
@@ -167,15 +197,18 @@ fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
             other => Ok(Transformed::no(other)),
         })?;
         changed |= call.transformed;
-        calls.push(call.data);
+        made.push(split(call.data, &input_schema, &mut calls));
     }
-    if !changed {
+    let is_split = made.iter().any(|made| matches!(made, WindowColumn::Interval { .. }));
+    if !changed && !is_split {
         return Ok(Transformed::no(LogicalPlan::Window(window)));
     }
     let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(window.input)).window(calls)?.build()?;
-    let columns = plan.schema().iter().zip(window.schema.iter()).map(|(is, (qualifier, field))| {
-        Expr::Column(Column::from(is)).alias_qualified(qualifier.cloned(), field.name())
-    });
+    let below = input_schema.columns().into_iter().map(Expr::Column);
+    let values = below.chain(made.iter().map(|made| made.put_together(plan.schema(), width)));
+    let columns = values
+        .zip(window.schema.iter())
+        .map(|(value, (qualifier, field))| value.alias_qualified(qualifier.cloned(), field.name()));
     let columns: Vec<Expr> = columns.collect();
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
 }
@@ -221,15 +254,15 @@ fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     node.map_expressions(|e| {
         let name = names.save(&e);
         let tested = e.transform_up(|e| match e {
-            Expr::InSubquery(test) if is_interval(&test.expr, &schema) => {
+            Expr::InSubquery(test) if is_spelled(&test.expr, &schema) => {
                 let InSubquery { expr, mut subquery, negated } = test;
                 let column = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
-                let lengths = length_of(column).alias("__length");
+                let lengths = compared(column, subquery.subquery.schema()).alias("__length");
                 subquery.subquery = Arc::new(LogicalPlan::Projection(Projection::try_new(
                     vec![lengths],
                     Arc::clone(&subquery.subquery),
                 )?));
-                let test = InSubquery { expr: Box::new(length_of(*expr)), subquery, negated };
+                let test = InSubquery { expr: Box::new(compared(*expr, &schema)), subquery, negated };
                 Ok(Transformed::yes(Expr::InSubquery(test)))
             }
             other => Ok(Transformed::no(other)),
@@ -244,12 +277,41 @@ fn by_length_of_key(key: Sort, schema: &DFSchema) -> Transformed<Sort> {
 }
 
 fn by_length(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    match is_interval(&expr, schema) {
-        true => Transformed::yes(length_of(expr)),
+    match is_spelled(&expr, schema) {
+        true => Transformed::yes(compared(expr, schema)),
         false => Transformed::no(expr),
     }
 }
 
+/// Whether values have several spellings.
+fn is_spelled(expr: &Expr, schema: &DFSchema) -> bool {
+    is_interval(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| is_jsonb(&field))
+}
+
+fn is_jsonb(field: &Field) -> bool {
+    form_of(field) == Some(DocumentForm::Jsonb)
+}
+
+/// What is the same for all spellings of a value.
+pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
+    match expr.to_field(schema) {
+        Ok((_, field)) if is_jsonb(&field) => sort_key(expr, Some(&field)),
+        _ => length_of(expr),
+    }
+}
+
+/// The least spelling of a key, marked as the key is.
+fn again(key: &Expr, least: Column, schema: &DFSchema) -> Expr {
+    match key.to_field(schema) {
+        Ok((_, field)) if is_jsonb(&field) => call("__jsonb_document", vec![Expr::Column(least)]),
+        _ => Expr::Column(least),
+    }
+}
+
+pub(super) fn has_spellings(field: &Field) -> bool {
+    *field.data_type() == INTERVAL || is_jsonb(field)
+}
+
 fn has_interval(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| *field.data_type() == INTERVAL)
+    schema.fields().iter().any(|field| has_spellings(field))
 }

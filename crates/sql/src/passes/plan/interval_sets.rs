@@ -14,8 +14,8 @@ use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::{Expr, JoinType, WindowFrame, WindowFunctionDefinition, cast, col, ident, lit};
 use datafusion_functions_aggregate::count::count_udaf;
 
+use super::interval_keys::{compared, has_spellings};
 use super::set_operations::SetNode;
-use crate::functions::intervals::{INTERVAL, length_of};
 
 const COUNT: &str = "__count";
 
@@ -23,7 +23,7 @@ const COUNT: &str = "__count";
 pub(super) fn by_lengths(node: &SetNode) -> DfResult<LogicalPlan> {
     let SetNode { operation, left, right, .. } = node;
     let (rows, keys) = with_keys(left.clone(), "__left")?;
-    let spellings = left.schema().iter().filter(|(_, field)| *field.data_type() == INTERVAL);
+    let spellings = left.schema().iter().filter(|(_, field)| has_spellings(field));
     let spellings = spellings.map(|(_, field)| Sort::new(ident(field.name()), true, false)).collect();
     let number = Expr::from(WindowFunction {
         fun: WindowFunctionDefinition::WindowUDF(datafusion_functions_window::row_number::row_number_udwf()),
@@ -59,7 +59,7 @@ fn with_keys(side: LogicalPlan, prefix: &str) -> DfResult<(LogicalPlan, Vec<Stri
     let mut keys = Vec::with_capacity(columns.len());
     for (index, (_, field)) in side.schema().iter().enumerate() {
         let value = ident(field.name());
-        let compared = if *field.data_type() == INTERVAL { length_of(value) } else { value };
+        let compared = if has_spellings(field) { compared(value, side.schema()) } else { value };
         keys.push(format!("{prefix}_{index}"));
         columns.push(compared.alias(&keys[index]));
     }

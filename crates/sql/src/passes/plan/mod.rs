@@ -18,6 +18,7 @@ mod document_marks;
 pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
+mod interval_sums;
 pub(crate) mod joined_bytes;
 mod list_tests;
 pub(crate) mod options;

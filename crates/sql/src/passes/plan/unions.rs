@@ -9,8 +9,9 @@ use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection,
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::error::{ErrorKind, SqlError};
+use crate::functions::conversions::ByteaIn;
 use crate::passes::plan::conform::{conform, types_of};
-use crate::resolve::common_types::{float_among, float_of_numbers, timestamp_among_dates};
+use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
@@ -65,15 +66,17 @@ pub(crate) fn read_beside(left: LogicalPlan, right: LogicalPlan) -> DfResult<(Lo
     Ok((read(left, &of_left, &of_right)?, read(right, &of_right, &of_left)?))
 }
 
-/// Exact numbers beside floats in a UNION are floats, and dates beside timestamps are timestamps,
-/// as in PostgreSQL; DataFusion would make decimals of all, or nanoseconds.
+/// Exact numbers beside floats in a UNION are floats, those beside plain numerics are these, and
+/// dates beside timestamps are timestamps, as in PostgreSQL; DataFusion would make decimals of all,
+/// or nanoseconds.
 pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
     let mut types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
     let n = types.iter().map(Vec::len).min().unwrap_or(0);
     for at in 0..n {
         let column: Vec<DataType> = types.iter().map(|types| types[at].clone()).collect();
-        if let Some(common) = float_of_numbers(&column).or_else(|| timestamp_among_dates(&column)) {
+        let common = float_of_numbers(&column).or_else(|| timestamp_among_dates(&column));
+        if let Some(common) = common.or_else(|| plain_of_numbers(&column)) {
             let values = types.iter_mut().map(|types| &mut types[at]).filter(|is| !is.is_null());
             values.for_each(|is| *is = common.clone());
         }
@@ -130,7 +133,9 @@ pub(crate) fn match_values(node: LogicalPlan) -> DfResult<Transformed<LogicalPla
 }
 
 fn is_read_from_text(data_type: &DataType) -> bool {
-    is_number(data_type) || data_type.is_temporal() || *data_type == DataType::Boolean
+    is_number(data_type)
+        || data_type.is_temporal()
+        || matches!(data_type, DataType::Boolean | DataType::List(_) | DataType::BinaryView | DataType::Binary)
 }
 
 /// The plan with the literal that is this column read as another type; `None` if the column is no
@@ -143,6 +148,10 @@ fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResu
     if !matches!(literal, Expr::Literal(..)) {
         return Ok(None);
     }
-    exprs[at] = cast(literal, wanted.clone()).alias(name);
+    let read = match wanted {
+        DataType::BinaryView | DataType::Binary => ByteaIn::udf().call(vec![literal]),
+        _ => cast(literal, wanted.clone()),
+    };
+    exprs[at] = read.alias(name);
     Ok(Some(LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?)))
 }

@@ -124,6 +124,7 @@ fn call(function: &Function) -> Option<String> {
         ("age", [a]) => Some(format!("age(CAST(now() AS date), {a})")),
         ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),
         ("pg_typeof", [literal]) if is_text(literal) || is_null(literal) => Some("'unknown'".into()),
+        ("pg_typeof", [number]) if is_int4(number) => Some("'integer'".into()),
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
         ("mode", []) => match function.within_group.as_slice() {
@@ -220,6 +221,15 @@ fn is_half(fraction: &Expr) -> bool {
 
 fn is_text(literal: &Expr) -> bool {
     matches!(literal, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(_)))
+}
+
+/// Whether a literal is an `integer` in PostgreSQL, where it is a `bigint` here.
+fn is_int4(literal: &Expr) -> bool {
+    match literal {
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => is_int4(inner),
+        Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.parse::<i32>().is_ok()),
+        _ => false,
+    }
 }
 
 fn is_null(literal: &Expr) -> bool {

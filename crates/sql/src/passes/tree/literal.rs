@@ -1,14 +1,14 @@
 //! Literals and calls that DataFusion reads otherwise than PostgreSQL.
 
-use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
     self, AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
     FunctionArguments, Subscript, UnaryOperator,
 };
 
 use crate::error::{Result, SqlError};
+use crate::functions::arrays::SUBSCRIPTED;
 use crate::functions::at_time_zone::AT_TIME_ZONE;
-use crate::functions::forms::CHARACTER_IN;
+use crate::functions::forms::reader_of;
 use crate::functions::numerics::NEGATIVE;
 use crate::resolve::types::text_limit;
 
@@ -27,9 +27,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         *expr = replacement;
     }
     match expr {
-        Expr::TypedString(typed) if is_form(&typed.data_type) => {
-            let form = typed.data_type.to_string().to_lowercase();
-            if let Ok(read) = crate::syntax::parse::parse_expr(&format!("{form}_in({})", typed.value)) {
+        Expr::TypedString(typed) => {
+            if let Some(read) = cut_text(&typed.data_type, &typed.value.to_string()) {
                 *expr = read;
             }
         }
@@ -48,6 +47,9 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             }
             _ => {}
         },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if is_least(inner) => {
+            *expr = Expr::value(ast::Value::Number(BEYOND_BIGINT.into(), false));
+        }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
             let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
             *expr = called(NEGATIVE, vec![inner]);
@@ -56,10 +58,32 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             let take = |part: &mut Expr| std::mem::replace(part, Expr::value(ast::Value::Null));
             *expr = called(AT_TIME_ZONE, vec![take(timestamp), take(time_zone)]);
         }
-        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(close_slice),
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            access_chain.iter_mut().for_each(close_slice);
+            let is_index = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Index { .. }));
+            if access_chain.iter().all(is_index) {
+                let element = std::mem::replace(expr, Expr::value(ast::Value::Null));
+                *expr = called(SUBSCRIPTED, vec![element]);
+            }
+        }
         _ => {}
     }
     Ok(())
+}
+
+/// The first whole number that is a `numeric` in PostgreSQL.
+const BEYOND_BIGINT: &str = "9223372036854775808";
+
+/// Whether an expression is the least `bigint`, whose negation is a `numeric`.
+fn is_least(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_least(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => {
+            matches!(inner.as_ref(), Expr::Value(value)
+                if matches!(&value.value, ast::Value::Number(digits, _) if digits == BEYOND_BIGINT))
+        }
+        _ => false,
+    }
 }
 
 fn is_literal(expr: &Expr) -> bool {
@@ -96,10 +120,6 @@ fn close_slice(access: &mut AccessExpr) {
         lower_bound.get_or_insert_with(|| number(1));
         upper_bound.get_or_insert_with(|| number(i32::MAX));
     }
-}
-
-fn is_form(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
 }
 
 /// `'{{1,2},{3,4}}'::int[]` is an `int[][]`: in PostgreSQL the value says how many dimensions there
@@ -161,40 +181,16 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
 /// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its
 /// end.
 fn cut_to_length(expr: &Expr) -> Option<Expr> {
-    let Expr::Cast { kind, expr: inner, data_type, array: false, format } = expr else {
+    let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, array: false, .. } = expr
+    else {
         return None;
     };
-    let called = |function: &str, of: &str| crate::syntax::parse::parse_expr(&format!("{function}({of})")).ok();
-    if is_blank_padded(data_type) {
-        return called(CHARACTER_IN, &format!("CAST({inner} AS text)"));
-    }
-    let limit = text_limit(data_type).ok()??;
-    let (TextLimit::Varchar(n) | TextLimit::Char(n)) = limit else {
-        return called(&format!("{limit}_in"), &format!("CAST({inner} AS text)"));
-    };
-    let text = Expr::Cast {
-        kind: kind.clone(),
-        expr: inner.clone(),
-        data_type: DataType::Text,
-        array: false,
-        format: format.clone(),
-    };
-    let number = |n: u64| Some(Box::new(Expr::value(ast::Value::Number(n.to_string(), false))));
-    let cut = Expr::Substring {
-        expr: Box::new(text),
-        substring_from: number(1),
-        substring_for: number(n),
-        special: false,
-        shorthand: false,
-    };
-    match limit {
-        TextLimit::Char(_) => called(CHARACTER_IN, &cut.to_string()),
-        _ => Some(cut),
-    }
+    cut_text(data_type, &format!("CAST({inner} AS text)"))
 }
 
-/// `char` of any length.
-fn is_blank_padded(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Custom(name, arguments)
-        if arguments.is_empty() && matches!(name.to_string().as_str(), "bpchar" | "pg_catalog.bpchar"))
+/// A text in the form of a type of texts.
+fn cut_text(data_type: &DataType, text: &str) -> Option<Expr> {
+    let (reader, length) = reader_of(text_limit(data_type).ok()??);
+    let length = length.map(|n| format!(", {n}")).unwrap_or_default();
+    crate::syntax::parse::parse_expr(&format!("{reader}({text}{length})")).ok()
 }

@@ -41,6 +41,7 @@ mod record_parts;
 mod records;
 mod recursion;
 mod refuse;
+mod reg_types;
 mod regression;
 mod rows;
 mod series;

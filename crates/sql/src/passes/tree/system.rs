@@ -2,8 +2,7 @@
 //!
 //! The catalog has system relations under plain names (`pg_class`), and those of the other schema
 //! under both (`information_schema.tables`). Functions, operators and types of `pg_catalog` are
-//! those without a schema. A `reg..` type is a number that is written as a name: a cast of a text
-//! looks the number up, any other cast looks the name up.
+//! those without a schema.
 
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
@@ -16,7 +15,6 @@ use super::hooks::Names;
 use crate::error::Result;
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::catalog::Catalog;
-use crate::resolve::types::is_reg;
 use crate::resolve::user_types::{cast_text, enum_call};
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::parse::parse_expr;
@@ -155,14 +153,6 @@ pub(super) fn rename_parts(expr: &mut Expr, names: &Names) {
         Expr::Collate { collation, .. } => {
             strip(collation);
         }
-        Expr::Cast { expr: inner, data_type: data_type @ (DataType::Custom(..) | DataType::Regclass), .. } => {
-            if let Some(of) = is_reg(&data_type.to_string()) {
-                let way = if is_text(inner) { "in" } else { "out" };
-                if let Ok(call) = parse_expr(&format!("{of}_{way}({inner})")) {
-                    *expr = call;
-                }
-            }
-        }
         _ => {}
     }
 }
@@ -185,25 +175,6 @@ fn plain_operator(op: &BinaryOperator) -> Option<BinaryOperator> {
     match parse_expr(&format!("a {operator} b")).ok()? {
         Expr::BinaryOp { op, .. } => Some(op),
         _ => None,
-    }
-}
-
-/// Whether an expression is a text, and not a number.
-fn is_text(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) => is_text(inner),
-        Expr::Value(value) => {
-            matches!(value.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::Placeholder(_))
-        }
-        Expr::Cast { data_type, .. } => matches!(
-            data_type,
-            DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::Char(_)
-        ),
-        Expr::BinaryOp { op: BinaryOperator::StringConcat, .. } => true,
-        Expr::Function(function) => {
-            matches!(function.name.to_string().to_lowercase().as_str(), "quote_ident" | "concat" | "format" | "lower")
-        }
-        _ => false,
     }
 }
 

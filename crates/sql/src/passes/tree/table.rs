@@ -7,9 +7,9 @@ use super::names::{name_derived, name_repeated, rename_reference, rename_table, 
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_from, distinct_on, fetch, grouped_casts, grouping,
     inner_order, json_lists, lateral, limits, literal, membership, merged, named_windows, order_names,
-    outer_aggregates, output_names, record_parts, records, recursion, refuse, rows, series, session, set_operations,
-    shadowed, similar, split_table, subquery, symmetric, system, type_kinds, values_types, vectors, whole_rows,
-    window_table,
+    outer_aggregates, output_names, record_parts, records, recursion, refuse, reg_types, rows, series, session,
+    set_operations, shadowed, similar, split_table, subquery, symmetric, system, type_kinds, values_types, vectors,
+    whole_rows, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -53,8 +53,9 @@ const SYSTEM: &[Pass<Hooks>] = &[
                 system::rename_table(factor, names);
                 Ok(())
             }),
-            select: Some(|select, _| {
+            select: Some(|select, names| {
                 system::rename_wildcards(select);
+                reg_types::show_names(select, names);
                 Ok(())
             }),
             expr: Some(|expr, names| {
@@ -62,6 +63,7 @@ const SYSTEM: &[Pass<Hooks>] = &[
                     system::empty_array(expr, catalog);
                     system::user_types(expr, catalog)?;
                 }
+                reg_types::rewrite(expr);
                 system::rename_parts(expr, names);
                 Ok(())
             }),

@@ -6,11 +6,16 @@
 //!     VALUES (date '2020-01-01'), (CAST('2020-01-02' AS date))
 //! ```
 //!
-//! DataFusion takes such a literal for a text, and refuses the column.
+//! DataFusion takes such a literal for a text, and refuses the column. It also refuses rows whose
+//! marks of types differ (`varchar(3)` beside `text`): columns and casts of texts go without.
 
+use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, Values};
 
 use crate::error::Result;
+use crate::functions::forms::UNMARKED;
+use crate::resolve::types::text_limit;
+use crate::syntax::parse::parse_expr;
 
 /// Types the literals of a list of rows.
 ///
@@ -26,21 +31,70 @@ pub(super) fn cast_literals(query: &mut Query) -> Result<()> {
 fn cast_columns(values: &mut Values) {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for at in 0..width {
+        drop_marks(values, at);
         let cells = || values.rows.iter().filter_map(|row| row.content.get(at));
-        if !cells().any(is_quoted) {
+        let Some(data_type) = cells().find_map(said_type) else { continue };
+        let is_marked = matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB);
+        let is_open = |cell: &Expr| is_quoted(cell) || (is_marked && is_null(cell));
+        // (A number of few digits and one of any are two types to DataFusion.)
+        let all = matches!(data_type, DataType::Numeric(_)) && (cells().any(is_open) || cells().all(is_exact));
+        if !all && !cells().any(is_open) {
             continue;
         }
-        let Some(data_type) = cells().find_map(said_type) else { continue };
-        // (A number of few digits and one of any are two types to DataFusion.)
-        let all = matches!(data_type, DataType::Numeric(_));
         for row in &mut values.rows {
-            if let Some(cell) = row.content.get_mut(at).filter(|cell| all || is_quoted(cell)) {
+            if let Some(cell) = row.content.get_mut(at).filter(|cell| all || is_open(cell)) {
                 let expr = Box::new(cell.clone());
                 let data_type = data_type.clone();
                 *cell = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
             }
         }
     }
+}
+
+/// Takes the marks from a column whose cells may have different ones.
+fn drop_marks(values: &mut Values, at: usize) {
+    let cells = || values.rows.iter().filter_map(|row| row.content.get(at));
+    let first = cells().next().and_then(text_type);
+    if values.rows.len() < 2 || (first.is_some() && cells().all(|cell| text_type(cell) == first)) {
+        return;
+    }
+    for cell in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)).filter(|cell| may_have_mark(cell)) {
+        if let Ok(unmarked) = parse_expr(&format!("{UNMARKED}({cell})")) {
+            *cell = unmarked;
+        }
+    }
+}
+
+fn may_have_mark(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) => may_have_mark(inner),
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) => true,
+        other => text_type(other).is_some(),
+    }
+}
+
+/// The type of texts that a cell is cast to.
+fn text_type(cell: &Expr) -> Option<TextLimit> {
+    let limit = match cell {
+        Expr::Nested(inner) => return text_type(inner),
+        Expr::TypedString(typed) => text_limit(&typed.data_type),
+        Expr::Cast { data_type, .. } => text_limit(data_type),
+        _ => return None,
+    };
+    limit.ok()?.filter(|limit| !matches!(limit, TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb))
+}
+
+/// Whether a cell is a literal, or said to be a numeric.
+fn is_exact(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_exact(inner),
+        Expr::Value(_) => true,
+        other => matches!(said_type(other), Some(DataType::Numeric(_))),
+    }
+}
+
+fn is_null(cell: &Expr) -> bool {
+    matches!(cell, Expr::Value(value) if matches!(value.value, Value::Null))
 }
 
 /// Whether a cell says no type. (NULL has one of its own beside marked types.)

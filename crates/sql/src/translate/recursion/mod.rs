@@ -106,6 +106,13 @@ impl Translator {
     }
 }
 
+/// Whether each round of a loop but the last one adds a row: those of a loop of first rows and of
+/// rows that come of the round before, or that goes row by row.
+pub(crate) fn adds_rows(of: &Recursive) -> bool {
+    let last = |binding: &Binding| binding.schema.fields().last().is_some_and(|field| field.name() == ROUND);
+    matches!(of.bindings.as_slice(), [binding] if last(binding) || looks_at_rows(&binding.plan))
+}
+
 /// A plan that reads no variable of the loop that it was made for, without that loop: variables of
 /// loops around are one loop nearer.
 fn outside(plan: &Arc<Plan>) -> Result<Arc<Plan>> {

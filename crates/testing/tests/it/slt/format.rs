@@ -1,9 +1,10 @@
 //! Cells as `psql` prints them, which is how they stand in the files.
 //!
-//! Three departures, shared with `tools/slt_expect.py`: numerics lose trailing zeros after the
-//! point (the scale of a computed numeric is not part of its value), zero has no sign, and an empty
-//! text is `(empty)`.
+//! Four departures, shared with `tools/slt_expect.py`: numerics lose trailing zeros after the point
+//! (the scale of a computed numeric is not part of its value), zero has no sign, `char(n)` has no
+//! spaces at its end, and an empty text is `(empty)`.
 
+use anabranch_batch::TextLimit;
 use anabranch_sql::output::{is_null, is_plain_numeric, printer};
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -28,7 +29,11 @@ pub fn rows_of(batches: &[RecordBatch]) -> Vec<Vec<String>> {
 }
 
 fn row_of(batch: &RecordBatch, row: usize) -> Vec<String> {
-    let cells = batch.columns().iter().map(|column| cell(column, row));
+    let schema = batch.schema();
+    let cells = batch.columns().iter().zip(schema.fields()).map(|(column, field)| match TextLimit::of(field) {
+        Some(TextLimit::Char(_)) => cell(column, row).trim_end().to_string(),
+        _ => cell(column, row),
+    });
     cells.map(|text| if text.is_empty() { "(empty)".to_string() } else { text }).collect()
 }
 

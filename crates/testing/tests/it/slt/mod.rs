@@ -144,6 +144,7 @@ files!(
     tour,
     transactions,
     types,
+    types_told,
     unique,
     unnesting,
     untyped,
@@ -152,4 +153,5 @@ files!(
     varied_a,
     varied_b,
     windows,
+    wrong_before,
 );

@@ -1,0 +1,75 @@
+//! The spaces at the end of a `char(n)`, for what sees them.
+//!
+//! ```text
+//! concat(c, '|')     concat(rpad(c, 5), '|')          c LIKE 'ab'     rpad(c, 5) LIKE 'ab'
+//! ```
+//!
+//! Columns of `char(n)` are kept without the spaces that fill them up. Most functions take `text`,
+//! and a cast to it drops the spaces in PostgreSQL as well. Those that write values of any type
+//! show them, as do LIKE and regular expressions.
+
+use anabranch_batch::TextLimit;
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Like, Operator, lit};
+
+use crate::functions::table::call;
+use crate::resolve::documents::shown_form_of;
+
+/// Functions whose arguments are shown.
+const SHOWING: [&str; 17] = [
+    "concat",
+    "concat_ws",
+    "format",
+    "octet_length",
+    "to_json",
+    "to_jsonb",
+    "json_build_array",
+    "jsonb_build_array",
+    "json_build_object",
+    "jsonb_build_object",
+    "__json_pair",
+    "make_array",
+    "array_agg",
+    "struct",
+    "named_struct",
+    "regexp_like",
+    "row_to_json",
+];
+
+/// Fills up the arguments of an expression that shows them.
+pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let values: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if SHOWING.contains(&call.func.name()) => call.args.iter_mut().collect(),
+        Expr::AggregateFunction(call) if SHOWING.contains(&call.func.name()) => call.params.args.iter_mut().collect(),
+        Expr::Like(Like { expr, .. }) => vec![expr],
+        Expr::BinaryExpr(BinaryExpr { left, op, .. }) if is_match(*op) => vec![left],
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let mut is_changed = false;
+    for value in values {
+        let Ok((_, field)) = value.to_field(schema) else { continue };
+        if let Some(TextLimit::Char(n)) = shown_form_of(&field)
+            && let Ok(length) = i64::try_from(n)
+        {
+            *value = call("rpad", vec![std::mem::take(value), lit(length)]);
+            is_changed = true;
+        }
+    }
+    Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+fn is_match(op: Operator) -> bool {
+    use Operator as O;
+    matches!(
+        op,
+        O::RegexMatch
+            | O::RegexIMatch
+            | O::RegexNotMatch
+            | O::RegexNotIMatch
+            | O::LikeMatch
+            | O::ILikeMatch
+            | O::NotLikeMatch
+            | O::NotILikeMatch
+    )
+}

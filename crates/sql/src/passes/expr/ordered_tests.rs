@@ -1,0 +1,107 @@
+//! IN, BETWEEN and CASE of documents, arrays and intervals.
+//!
+//! ```text
+//! j IN ('1.0', '2')            __jsonb_order(j) IN (__jsonb_order(jsonb_in('1.0')), ..)
+//! a BETWEEN '{}' AND '{1,2}'   array_compare(a, '{}') >= 0 AND array_compare(a, '{1,2}') <= 0
+//! ```
+
+use arrow::datatypes::DataType;
+use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_expr::expr::{Between, Case, InList};
+use datafusion_expr::{Expr, ExprSchemable, cast, lit};
+
+use crate::functions::intervals::{INTERVAL, is_interval, length_of};
+use crate::functions::json::operators::sort_key;
+use crate::functions::table::call;
+use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::type_names::is_text;
+
+/// Compares what orders the values.
+pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::InList(InList { expr, list, negated })
+            if std::iter::once(expr.as_ref()).chain(&list).any(|value| is_jsonb(value, schema)) =>
+        {
+            let list = list.into_iter().map(|item| key(item, schema)).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr, schema)), list, negated })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_jsonb(&expr, schema) => {
+            let [expr, low, high] = [expr, low, high].map(|value| Box::new(key(*value, schema)));
+            Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let is = expr.get_type(schema)?;
+            if !matches!(is, DataType::List(_)) {
+                return Ok(Transformed::no(Expr::Between(Between { expr, negated, low, high })));
+            }
+            let [low, high] = [low, high].map(|bound| match bound.get_type(schema) {
+                Ok(of) if is_text(&of) => cast(*bound, is.clone()),
+                _ => *bound,
+            });
+            let above = call("array_compare", vec![(*expr).clone(), low]).gt_eq(lit(0i32));
+            let below = call("array_compare", vec![*expr, high]).lt_eq(lit(0i32));
+            let both = above.and(below);
+            Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
+        }
+        Expr::Case(case) => Ok(compare_operand(case, schema)),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// `CASE x WHEN y` compares as `x = y` does.
+fn compare_operand(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let Some(operand) = case.expr.take() else { return Transformed::no(Expr::Case(case)) };
+    let is_interval = is_interval(&operand, schema);
+    if !is_interval && !is_jsonb(&operand, schema) {
+        case.expr = Some(operand);
+        return Transformed::no(Expr::Case(case));
+    }
+    let compared = |value: Expr| match is_interval {
+        true if value.get_type(schema).is_ok_and(|is| is_text(&is)) => length_of(cast(value, INTERVAL)),
+        true => length_of(value),
+        false => key(value, schema),
+    };
+    case.expr = Some(Box::new(compared(*operand)));
+    let branches = case.when_then_expr.into_iter();
+    case.when_then_expr = branches.map(|(when, then)| (Box::new(compared(*when)), then)).collect();
+    Transformed::yes(Expr::Case(case))
+}
+
+/// `coalesce` and CASE of documents are documents, and so are the literals among their values.
+pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let mut expr = expr;
+    let values: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if call.func.name() == "coalesce" => call.args.iter_mut().collect(),
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            branches.chain(case.else_expr.as_deref_mut()).collect()
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let form = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let Some(found) = values.iter().find_map(|value| form(value)) else { return Ok(Transformed::no(expr)) };
+    let (read, document) = match found {
+        DocumentForm::Json => ("json_in", "__json_document"),
+        DocumentForm::Jsonb => ("jsonb_in", "__jsonb_document"),
+    };
+    for value in values {
+        if matches!(value, Expr::Literal(ScalarValue::Utf8(Some(_)) | ScalarValue::Utf8View(Some(_)), _)) {
+            *value = call(read, vec![std::mem::take(value)]);
+        }
+    }
+    Ok(Transformed::yes(call(document, vec![expr])))
+}
+
+fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
+    value.to_field(schema).is_ok_and(|(_, field)| form_of(&field) == Some(DocumentForm::Jsonb))
+}
+
+/// What orders a document; a literal beside one is one.
+fn key(value: Expr, schema: &DFSchema) -> Expr {
+    let document = if is_jsonb(&value, schema) { value } else { call("jsonb_in", vec![value]) };
+    match document.to_field(schema) {
+        Ok((_, field)) => sort_key(document, Some(&field)),
+        Err(_) => document,
+    }
+}
