@@ -289,7 +289,7 @@ pub enum TypeDefinition {
     /// The labels in their order.
     Enum(Vec<String>),
     /// A type with conditions.
-    Domain(Domain),
+    Domain(Box<Domain>),
 }
 
 /// `CREATE DOMAIN`.

@@ -29,7 +29,7 @@ impl Input<'_> {
             let message = format!("syntax error at or near \"{}\"", parser.peek_token_ref().token);
             return Err(SqlError::new(ErrorKind::Syntax, message));
         }
-        self.to_end();
+        self.skip_to_end();
         if user_name(&column.data_type).is_none() {
             arrow_type(&column.data_type)?;
         }
@@ -50,7 +50,7 @@ impl Input<'_> {
                 }
             }
         }
-        Ok(Statement::CreateType(Box::new(CreateType { name, definition: TypeDefinition::Domain(domain) })))
+        Ok(Statement::CreateType(Box::new(CreateType { name, definition: TypeDefinition::Domain(Box::new(domain)) })))
     }
 
     /// `CREATE TYPE name AS ENUM (labels)`. (Behind `TYPE`.)
@@ -139,7 +139,7 @@ impl Input<'_> {
     }
 
     /// Passes over the rest of the statement.
-    pub(super) fn to_end(&mut self) {
+    pub(super) fn skip_to_end(&mut self) {
         while self.parser.peek_token_ref().token != Token::EOF {
             self.parser.advance_token();
         }

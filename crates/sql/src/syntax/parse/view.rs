@@ -41,7 +41,7 @@ impl Input<'_> {
         let own = quote(name.rsplit_once('.').map_or(name.as_str(), |(_, own)| own));
         let query_text =
             format!("WITH RECURSIVE {own} ({columns}) AS ({}) SELECT {columns} FROM {own}", self.rest().trim_end());
-        self.to_end();
+        self.skip_to_end();
         let query = super::parse_query(&query_text).map_err(|mut error| {
             // (The place is one in the text of the query.)
             (error.position, error.line_column) = (None, None);
