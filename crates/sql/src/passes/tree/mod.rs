@@ -37,6 +37,7 @@ pub(crate) mod on_close;
 mod order_names;
 mod outer_aggregates;
 mod output_names;
+mod parts;
 mod record_parts;
 mod records;
 mod recursion;
