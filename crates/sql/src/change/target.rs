@@ -1,12 +1,4 @@
-//! `INSERT`, `UPDATE` and `DELETE`, as plans of the rows they concern.
-//!
-//! Values are converted to the column's type as PostgreSQL assigns: numbers to numbers (fractions
-//! are rounded), anything to text, and text to anything, where it may fail at run time. Whether a
-//! column may be NULL is the engine's to check.
-//!
-//! Columns that are computed of others are computed here. Numbers of `serial` columns are the
-//! engine's to give: rows of a table with such columns end with the place of the row in the
-//! statement, and, for each such column, with whether the row wants a number.
+//! The table that a statement changes: its columns as values for them are checked and converted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,308 +14,18 @@ use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
 use crate::literal_rows::literal_columns;
-use crate::passes::plan::optimise;
 use crate::passes::tree::rewrite_expr;
-use crate::planned::Planned;
-use crate::planner::Planner;
-use crate::proposed::{PROPOSED, WithProposed};
-use crate::resolve::catalog::{Catalog, Relation};
+use crate::resolve::catalog::Relation;
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::{is_number, sql_name};
-use crate::returned::{Returning, joined_items};
-use crate::syntax::parse::{change::exists, parse_expr};
-use crate::syntax::statement::{Delete, Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding, Update};
+use crate::syntax::statement::{Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding};
 use crate::syntax::subscripts;
-use crate::syntax::template::template;
-use crate::translate::{Translator, conform};
-
-impl Planner<'_> {
-    /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out
-    /// are their defaults.
-    ///
-    /// # Errors
-    /// `UnknownName`, `Duplicate`, `Type` for a value that cannot be assigned, `Invalid` for a
-    /// wrong number of values.
-    pub fn plan_insert(&self, insert: &Insert) -> Result<Planned> {
-        self.guarded(&insert.query, |context| {
-            let target = Target::of(context, &insert.table, "INSERT into")?;
-            let columns = target.positions(&insert.columns)?;
-            let (rows, given) = match insert.query.body.as_ref() {
-                SetExpr::Values(values) if is_bare(&insert.query) => {
-                    if let Some(plan) = target.literal_rows(values, &columns) {
-                        return Ok(Planned::whole(plan));
-                    }
-                    target.values(context, values, &columns, insert)?
-                }
-                _ => {
-                    let rows = context.logical(&insert.query)?;
-                    let given = rows.schema().fields().len();
-                    columns.iter().take(given).try_for_each(|at| target.check_given(*at, insert.overriding))?;
-                    (rows, given)
-                }
-            };
-            let row = target.assigned(context, &rows, given, &columns, insert.columns.is_empty())?;
-            let mut row = target.with_computed(context, row, rows.schema())?;
-            row.extend(target.marks(&rows, given, &columns, insert.overriding));
-            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &target.marked_schema())
-        })
-    }
-
-    /// The rows to remove, with all columns of the table.
-    ///
-    /// # Errors
-    /// As for a query.
-    pub fn plan_delete(&self, delete: &Delete) -> Result<Planned> {
-        let query = delete_query(delete)?;
-        self.guarded(&query, |context| {
-            let target = Target::of(context, &delete.table, "DELETE from")?;
-            self.rows(context, context.logical(&query)?, &target.schema)
-        })
-    }
-
-    /// The rows to remove joined with those of `USING`: the table's columns, then the columns that
-    /// `RETURNING` may name. A row that is joined with several others appears as often.
-    ///
-    /// # Errors
-    /// As for a query.
-    pub fn plan_delete_joined(&self, delete: &Delete) -> Result<Planned> {
-        let named = NamedTable { table: &delete.table, alias: delete.alias.as_deref() };
-        let mut query = all_where(named, delete.using.clone(), &delete.selection, vec![])?;
-        query.with = delete.with.clone();
-        self.changed_rows(&delete.table, "DELETE from", query, vec![], delete.returned())
-    }
-
-    /// The rows to change: the table's columns as they are, followed by the table's columns as they
-    /// shall be, and by the columns of `FROM` if there is a `RETURNING`. A row that is joined with
-    /// several others appears as often.
-    ///
-    /// # Errors
-    /// As for a query and for `INSERT`.
-    pub fn plan_update(&self, update: &Update) -> Result<Planned> {
-        let (names, query) = update_query(update)?;
-        self.changed_rows(&update.table, "UPDATE", query, names, update.returned())
-    }
-
-    /// The rows that `ON CONFLICT DO UPDATE` changes, as [`plan_update`](Self::plan_update) gives
-    /// them.
-    ///
-    /// # Errors
-    /// As for `UPDATE`; `Invalid` for columns that are not the primary key.
-    pub fn plan_conflict(&self, insert: &Insert) -> Result<Planned> {
-        let catalog = WithProposed { inner: self.catalog(), table: &insert.table };
-        let planner = self.over(&catalog);
-        let (names, query) = planner.conflict_query(insert, |target| {
-            // (What the conflict names is checked, whatever the statement gives.)
-            target.proposed(insert, target.schema.fields().len())?;
-            Ok(format!("SELECT 1 FROM {} AS excluded", quoted(PROPOSED)))
-        })?;
-        planner.changed_rows(&insert.table, "INSERT into", query, names, None)
-    }
-
-    /// The columns that `ON CONFLICT DO UPDATE` assigns, and the query of the rows: the table's
-    /// columns, then the values. `proposed` writes the query of what is excluded.
-    fn conflict_query(
-        &self,
-        insert: &Insert,
-        proposed: impl Fn(&Target) -> Result<String>,
-    ) -> Result<(Vec<String>, Box<ast::Query>)> {
-        let table = &insert.table;
-        let named = NamedTable { table, alias: insert.alias.as_deref() };
-        self.guarded(&insert.query, |context| {
-            let target = Target::of(context, table, "INSERT into")?;
-            let key: Vec<String> =
-                target.arbiter(insert)?.iter().map(|at| target.schema.field(*at).name().clone()).collect();
-            let (names, values): (Vec<String>, Vec<ast::Expr>) =
-                insert.conflict.iter().filter_map(|conflict| conflict.update.clone()).flatten().unzip();
-            let SetExpr::Select(from) = *template(&proposed(&target)?)?.body else {
-                return Err(SqlError::internal("a template is a select"));
-            };
-            let own = named.alias.unwrap_or(table);
-            let equal = key.iter().map(|key| format!("{}.{} = excluded.{}", quoted(own), quoted(key), quoted(key)));
-            let mut condition = parse_expr(&equal.collect::<Vec<_>>().join(" AND "))?;
-            if let Some(selection) = insert.conflict.as_ref().and_then(|conflict| conflict.selection.clone()) {
-                condition = parse_expr(&format!("({condition}) AND ({selection})"))?;
-            }
-            Ok((names, all_where(named, from.from, &Some(condition), values)?))
-        })
-    }
-
-    /// As `plan_conflict` reads it, for the types of parameters: the statement's own query, with
-    /// NULL for columns that it leaves out.
-    fn conflict_part(&self, insert: &Insert) -> Result<(Vec<String>, Box<ast::Query>)> {
-        let given = match insert.query.body.as_ref() {
-            SetExpr::Values(values) => values.rows.first().map_or(0, |row| row.content.len()),
-            _ => self.plan_query(&insert.query)?.plan.schema.fields().len(),
-        };
-        self.conflict_query(insert, |target| {
-            let columns = target.proposed(insert, given)?;
-            let given: Vec<String> = columns.split(", ").map(str::to_string).collect();
-            let left_out = target.schema.fields().iter().filter(|field| !given.contains(&quoted(field.name())));
-            let nulls = left_out
-                .map(|field| format!(", CAST(NULL AS {}) AS {}", sql_name(field.data_type()), quoted(field.name())));
-            let nulls = nulls.collect::<String>();
-            Ok(format!(
-                "SELECT 1 FROM (SELECT given.*{nulls} FROM ({}) AS given ({columns})) AS excluded",
-                insert.query
-            ))
-        })
-    }
-
-    /// The queries that a change of a table consists of, with the types that their columns take.
-    ///
-    /// # Errors
-    /// As for planning the change.
-    pub(crate) fn parts_of_insert(&self, insert: &Insert) -> Result<Vec<ChangePart>> {
-        let mut parts = self.inserted_parts(insert)?;
-        if insert.conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()) {
-            let (names, query) = self.conflict_part(insert)?;
-            parts.push(self.changed_part(&insert.table, query, &names)?);
-        }
-        parts.extend(returned_part(insert.returned())?);
-        Ok(parts)
-    }
-
-    /// See [`parts_of_insert`](Self::parts_of_insert).
-    pub(crate) fn parts_of_update(&self, update: &Update) -> Result<Vec<ChangePart>> {
-        let (names, query) = update_query(update)?;
-        let changed = self.changed_part(&update.table, query, &names)?;
-        let returned = returned_part(update.returned())?;
-        Ok(std::iter::once(changed).chain(returned).collect())
-    }
-
-    /// See [`parts_of_insert`](Self::parts_of_insert).
-    pub(crate) fn parts_of_delete(&self, delete: &Delete) -> Result<Vec<ChangePart>> {
-        let query = delete_query(delete)?;
-        let returned = returned_part(delete.returned())?;
-        Ok(std::iter::once(ChangePart { query, wanted: vec![] }).chain(returned).collect())
-    }
-
-    /// The rows of an insertion: its query, or one query a row of `VALUES`.
-    fn inserted_parts(&self, insert: &Insert) -> Result<Vec<ChangePart>> {
-        let (wanted, query) = self.guarded(&insert.query, |context| {
-            let target = Target::of(context, &insert.table, "INSERT into")?;
-            Ok((target.types(&target.positions(&insert.columns)?), insert.query.clone()))
-        })?;
-        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(vec![ChangePart { query, wanted }]) };
-        if !is_bare(&query) {
-            return Ok(vec![ChangePart { query, wanted }]);
-        }
-        let mut parts = Vec::with_capacity(values.rows.len());
-        for row in &values.rows {
-            let (mut query, mut types) = (template("SELECT 1")?, Vec::with_capacity(row.content.len()));
-            let SetExpr::Select(select) = query.body.as_mut() else { continue };
-            select.projection.clear();
-            for (value, data_type) in row.content.iter().zip(&wanted).filter(|(value, _)| !is_default(value)) {
-                select.projection.push(ast::SelectItem::UnnamedExpr(value.clone()));
-                types.push(data_type.clone());
-            }
-            parts.push(ChangePart { query, wanted: types });
-        }
-        Ok(parts)
-    }
-
-    /// The values that rows of a table are given, after the table's columns.
-    fn changed_part(&self, table: &str, query: Box<ast::Query>, names: &[String]) -> Result<ChangePart> {
-        let (wanted, query) = self.guarded(&query, |context| {
-            let target = Target::of(context, table, "UPDATE")?;
-            let columns = target.positions_of(names)?;
-            let before = target.schema.fields().len();
-            let wanted = std::iter::repeat_n(None, before).chain(target.types(&columns)).collect::<Vec<_>>();
-            Ok((wanted, target.with_defaults(query.clone(), &columns)?))
-        })?;
-        Ok(ChangePart { query, wanted })
-    }
-
-    /// The rows of a table, and what the further columns of the query make of them; then the
-    /// columns that they are joined with, if they are returned. (Without names nothing is made.)
-    fn changed_rows(
-        &self,
-        table: &str,
-        action: &str,
-        query: Box<ast::Query>,
-        names: Vec<String>,
-        returned: Option<Returning<'_>>,
-    ) -> Result<Planned> {
-        self.guarded(&query, |context| {
-            let target = Target::of(context, table, action)?;
-            let columns = target.positions_of(&names)?;
-            target.check_assigned(&query, &columns)?;
-            let mut query = target.with_defaults(query.clone(), &columns)?;
-            let width = target.schema.fields().len();
-            if let (Some(returned), SetExpr::Select(select)) = (&returned, query.body.as_mut()) {
-                select.projection.extend(joined_items(context, returned, width)?);
-            }
-            let rows = context.logical(&query)?;
-            let new = |at: usize| match columns.iter().position(|c| *c == at) {
-                Some(n) => target.assign(at, column(&rows, width + n), rows.schema()),
-                None => Ok(column(&rows, at)),
-            };
-            let new = (0..width).map(new).collect::<Result<Vec<Expr>>>()?;
-            let new = target.with_computed(context, new, rows.schema())?;
-            let new = new.into_iter().zip(target.schema.fields());
-            let new = new.map(|(value, field)| value.unalias().alias(format!("new.{}", field.name())));
-            let n_new = if names.is_empty() { 0 } else { width };
-            let joined = width + names.len()..rows.schema().fields().len();
-            let old = (0..width).map(|at| column(&rows, at));
-            let row: Vec<Expr> = old.chain(new.take(n_new)).chain(joined.clone().map(|at| column(&rows, at))).collect();
-            let own = target.schema.fields().iter();
-            let joined = joined.map(|at| rows.schema().field(at).clone());
-            let fields: Vec<_> = own.clone().chain(own.take(n_new)).cloned().chain(joined).collect();
-            let schema = Arc::new(Schema::new(fields));
-            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &schema)
-        })
-    }
-
-    fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
-        let plan = optimise(plan, &context.config(), self.clock(), context.chosen())?;
-        let plan: Arc<Plan> = conform(Translator::new(self.round_limit()).view(&plan)?, schema)?;
-        Ok(Planned::whole(plan))
-    }
-}
-
-/// The rows to insert. See [`Planner::plan_insert`].
-///
-/// # Errors
-/// Of planning.
-pub fn plan_insert(insert: &Insert, catalog: &dyn Catalog) -> Result<Planned> {
-    Planner::new(catalog).plan_insert(insert)
-}
-
-/// The rows to remove. See [`Planner::plan_delete`].
-///
-/// # Errors
-/// Of planning.
-pub fn plan_delete(delete: &Delete, catalog: &dyn Catalog) -> Result<Planned> {
-    Planner::new(catalog).plan_delete(delete)
-}
-
-/// The rows to change. See [`Planner::plan_update`].
-///
-/// # Errors
-/// Of planning.
-pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
-    Planner::new(catalog).plan_update(update)
-}
-
-/// A query that is part of a statement, and the types that its columns take; `None` where that is
-/// left to the query.
-pub(crate) struct ChangePart {
-    pub(crate) query: Box<ast::Query>,
-    pub(crate) wanted: Vec<Option<DataType>>,
-}
-
-/// A table as a statement names it.
-#[derive(Clone, Copy)]
-pub(crate) struct NamedTable<'a> {
-    pub(crate) table: &'a str,
-    pub(crate) alias: Option<&'a str>,
-}
 
 /// A table to be changed.
-struct Target {
+pub(super) struct Target {
     name: String,
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Positions of the columns of each key in which rows differ, the primary key first.
     keys: Vec<Vec<usize>>,
     /// One entry a column.
@@ -333,7 +35,7 @@ struct Target {
 }
 
 impl Target {
-    fn of(context: &Context, name: &str, action: &str) -> Result<Self> {
+    pub(super) fn of(context: &Context, name: &str, action: &str) -> Result<Self> {
         let Relation { kind, schema, primary_key, .. } = context.relation(name)?;
         let (is, hint) = match kind {
             ObjectKind::Table => {
@@ -354,18 +56,18 @@ impl Target {
     }
 
     /// Positions of the named columns; all columns when none is named.
-    fn positions(&self, names: &[String]) -> Result<Vec<usize>> {
+    pub(super) fn positions(&self, names: &[String]) -> Result<Vec<usize>> {
         if names.is_empty() {
             return Ok((0..self.schema.fields().len()).collect());
         }
         self.positions_of(names)
     }
 
-    fn types(&self, columns: &[usize]) -> Vec<Option<DataType>> {
+    pub(super) fn types(&self, columns: &[usize]) -> Vec<Option<DataType>> {
         columns.iter().map(|at| Some(self.schema.field(*at).data_type().clone())).collect()
     }
 
-    fn positions_of(&self, names: &[String]) -> Result<Vec<usize>> {
+    pub(super) fn positions_of(&self, names: &[String]) -> Result<Vec<usize>> {
         let mut positions: Vec<usize> = Vec::with_capacity(names.len());
         for name in names {
             let Some((at, _)) = self.schema.column_with_name(name) else {
@@ -386,7 +88,7 @@ impl Target {
     }
 
     /// The key that a conflict names; the first one if it names none.
-    fn arbiter(&self, insert: &Insert) -> Result<&[usize]> {
+    pub(super) fn arbiter(&self, insert: &Insert) -> Result<&[usize]> {
         let named = insert.conflict.iter().flat_map(|conflict| &conflict.columns);
         let mut named =
             named.map(|name| self.positions_of(std::slice::from_ref(name))).collect::<Result<Vec<_>>>()?.concat();
@@ -405,7 +107,7 @@ impl Target {
 
     /// The columns of the rows that an insertion proposes, `given` values each, as a list; what the
     /// conflict names must be a key.
-    fn proposed(&self, insert: &Insert, given: usize) -> Result<String> {
+    pub(super) fn proposed(&self, insert: &Insert, given: usize) -> Result<String> {
         self.arbiter(insert)?;
         let all = self.schema.fields().iter().take(given).map(|field| field.name().clone());
         let names: Vec<String> = if insert.columns.is_empty() { all.collect() } else { insert.columns.clone() };
@@ -414,7 +116,7 @@ impl Target {
 
     /// The rows of the table that `VALUES` of plain literals for these columns are, if they surely
     /// fit, and the columns left out have no default.
-    fn literal_rows(&self, values: &ast::Values, columns: &[usize]) -> Option<Arc<Plan>> {
+    pub(super) fn literal_rows(&self, values: &ast::Values, columns: &[usize]) -> Option<Arc<Plan>> {
         if self.made.iter().any(|made| !matches!(made, Made::Given)) {
             return None;
         }
@@ -443,7 +145,7 @@ impl Target {
 
     /// `VALUES` for these columns, each value converted to its column's type, and how many values a
     /// row has. With columns that number rows, marks follow: see the [module](self).
-    fn values(
+    pub(super) fn values(
         &self,
         context: &Context,
         values: &ast::Values,
@@ -489,7 +191,13 @@ impl Target {
     }
 
     /// The marks of an insertion's rows; see the [module](self).
-    fn marks(&self, rows: &LogicalPlan, given: usize, columns: &[usize], overriding: Overriding) -> Vec<Expr> {
+    pub(super) fn marks(
+        &self,
+        rows: &LogicalPlan,
+        given: usize,
+        columns: &[usize],
+        overriding: Overriding,
+    ) -> Vec<Expr> {
         let numbered = self.numbered();
         if numbered.is_empty() {
             return vec![];
@@ -503,7 +211,7 @@ impl Target {
     }
 
     /// The table's columns, and those of the marks.
-    fn marked_schema(&self) -> SchemaRef {
+    pub(super) fn marked_schema(&self) -> SchemaRef {
         let numbered = self.numbered();
         if numbered.is_empty() {
             return self.schema.clone();
@@ -515,7 +223,7 @@ impl Target {
     }
 
     /// Refuses values for columns that make their own.
-    fn check_given(&self, at: usize, overriding: Overriding) -> Result<()> {
+    pub(super) fn check_given(&self, at: usize, overriding: Overriding) -> Result<()> {
         let name = self.schema.field(at).name();
         let refused = |detail: String, hint: &str| {
             let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
@@ -536,7 +244,7 @@ impl Target {
     }
 
     /// Refuses assignments to columns that make their own values.
-    fn check_assigned(&self, query: &ast::Query, columns: &[usize]) -> Result<()> {
+    pub(super) fn check_assigned(&self, query: &ast::Query, columns: &[usize]) -> Result<()> {
         let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
         for (item, at) in select.projection.iter().skip(1).zip(columns) {
             let is_default = matches!(item, ast::SelectItem::ExprWithAlias { expr, .. } if is_default(expr));
@@ -563,7 +271,7 @@ impl Target {
     }
 
     /// A row whose computed columns are what they are computed to be of the others.
-    fn with_computed(&self, context: &Context, row: Vec<Expr>, below: &DFSchema) -> Result<Vec<Expr>> {
+    pub(super) fn with_computed(&self, context: &Context, row: Vec<Expr>, below: &DFSchema) -> Result<Vec<Expr>> {
         if !self.made.iter().any(|made| matches!(made, Made::Computed(_))) {
             return Ok(row);
         }
@@ -586,7 +294,7 @@ impl Target {
     }
 
     /// One expression a table column over the query's columns.
-    fn assigned(
+    pub(super) fn assigned(
         &self,
         context: &Context,
         rows: &LogicalPlan,
@@ -625,7 +333,7 @@ impl Target {
     }
 
     /// The value converted to the column's type.
-    fn assign(&self, at: usize, value: Expr, schema: &DFSchema) -> Result<Expr> {
+    pub(super) fn assign(&self, at: usize, value: Expr, schema: &DFSchema) -> Result<Expr> {
         let field = self.schema.field(at);
         let (is, wanted) = (value.get_type(schema)?, field.data_type());
         if is == *wanted {
@@ -667,7 +375,7 @@ impl Target {
     }
 
     /// The query of an `UPDATE` with `DEFAULT` and assignments to parts of columns written out.
-    fn with_defaults(&self, mut query: Box<ast::Query>, columns: &[usize]) -> Result<Box<ast::Query>> {
+    pub(super) fn with_defaults(&self, mut query: Box<ast::Query>, columns: &[usize]) -> Result<Box<ast::Query>> {
         if let SetExpr::Select(select) = query.body.as_mut() {
             for (item, at) in select.projection.iter_mut().skip(1).zip(columns) {
                 let ast::SelectItem::ExprWithAlias { expr, .. } = item else { continue };
@@ -703,69 +411,18 @@ fn assignable(from: &DataType, to: &DataType) -> bool {
 }
 
 /// Whether a query is its body and nothing more.
-fn is_bare(query: &ast::Query) -> bool {
+pub(super) fn is_bare(query: &ast::Query) -> bool {
     query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none()
 }
 
-fn is_default(expr: &ast::Expr) -> bool {
+pub(super) fn is_default(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-fn column(plan: &LogicalPlan, at: usize) -> Expr {
+pub(super) fn column(plan: &LogicalPlan, at: usize) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(at)))
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// The query of the rows that a DELETE removes: the table's columns.
-fn delete_query(delete: &Delete) -> Result<Box<ast::Query>> {
-    let named = NamedTable { table: &delete.table, alias: delete.alias.as_deref() };
-    let selection = match delete.using.is_empty() {
-        true => delete.selection.clone(),
-        false => Some(exists(delete.using.clone(), delete.selection.clone())?),
-    };
-    let mut query = all_where(named, vec![], &selection, vec![])?;
-    query.with = delete.with.clone();
-    Ok(query)
-}
-
-/// The columns that an UPDATE assigns, and the query of its rows: the table's columns, then the
-/// values.
-fn update_query(update: &Update) -> Result<(Vec<String>, Box<ast::Query>)> {
-    let (names, assigned) = update.assignments.iter().cloned().unzip();
-    let named = NamedTable { table: &update.table, alias: update.alias.as_deref() };
-    let mut query = all_where(named, update.from.clone(), &update.selection, assigned)?;
-    query.with = update.with.clone();
-    Ok((names, query))
-}
-
-fn returned_part(returned: Option<Returning<'_>>) -> Result<Option<ChangePart>> {
-    returned.map(|returned| Ok(ChangePart { query: returned.query()?, wanted: vec![] })).transpose()
-}
-
-/// `SELECT table.*, values FROM table, from WHERE selection`.
-pub(crate) fn all_where(
-    named: NamedTable,
-    from: Vec<ast::TableWithJoins>,
-    selection: &Option<ast::Expr>,
-    values: Vec<ast::Expr>,
-) -> Result<Box<ast::Query>> {
-    let table = quoted(named.table);
-    let mut query = template(&match named.alias {
-        None => format!("SELECT {table}.* FROM {table}"),
-        Some(alias) => format!("SELECT {}.* FROM {table} AS {}", quoted(alias), quoted(alias)),
-    })?;
-    if let SetExpr::Select(select) = query.body.as_mut() {
-        select.from.extend(from);
-        select.selection = selection.clone();
-        for (n, expr) in values.into_iter().enumerate() {
-            select.projection.push(ast::SelectItem::ExprWithAlias {
-                expr,
-                alias: ast::Ident::with_quote('"', format!("__new_{n}")),
-            });
-        }
-    }
-    Ok(query)
 }
