@@ -104,19 +104,6 @@ pub(crate) fn date_moved(date: i32, days: Option<i64>) -> Option<i32> {
     }
 }
 
-/// What a value of a column is called that is an end of time.
-pub fn end_at(column: &ArrayRef, row: usize) -> Option<&'static str> {
-    let end = match column.data_type() {
-        _ if column.is_null(row) => None,
-        DataType::Date32 => End::of_days(column.as_primitive::<Date32Type>().value(row)),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            End::of_micros(column.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        _ => None,
-    };
-    end.map(End::text)
-}
-
 /// Columns of moments, in microseconds since the epoch; dates are their midnights.
 ///
 /// # Errors

@@ -171,13 +171,6 @@ fn groups(expr: &mut Expr) -> Vec<(Use, Vec<&mut Expr>)> {
             "greatest" | "least" | "make_array" => vec![(Use::Chosen, call.args.iter_mut().collect())],
             _ => Vec::new(),
         },
-        // (The value, and what stands for it where there is no row.)
-        Expr::WindowFunction(call) if matches!(call.fun.name(), "lag" | "lead") => {
-            match call.params.args.as_mut_slice() {
-                [value, _, default] => vec![(Use::Chosen, vec![value, default])],
-                _ => Vec::new(),
-            }
-        }
         Expr::Case(case) => {
             let (whens, thens): (Vec<_>, Vec<_>) =
                 case.when_then_expr.iter_mut().map(|(when, then)| (when.as_mut(), then.as_mut())).unzip();
