@@ -4,12 +4,8 @@
 //! and operators have a round, then the questions that can be answered are. A worker has time to
 //! spare in a round only if no dataflow was behind after the turn before, and no command has come
 //! since.
-//!
-//! A worker whose dataflows are behind while it has nothing to do waits for a peer. It looks around
-//! for some microseconds before it sleeps ([`AWAKE`]): peers hand rows to each other several times
-//! a commit, and to be woken takes longer than most of these waits.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::worker::Worker;
 
@@ -35,17 +31,10 @@ pub trait Service: 'static {
     fn shut_down(&mut self, worker: &mut Worker);
 }
 
-/// How long a worker that waits for a peer looks around before it sleeps.
-const AWAKE: Duration = Duration::from_micros(40);
-
 /// A worker and its service.
 pub struct Host<S: Service> {
     worker: Worker,
     service: S,
-    /// Until then the worker looks around before it sleeps.
-    awake_until: Option<Instant>,
-    /// Whether each worker may have a processor for itself, and has peers.
-    looks_around: bool,
 }
 
 impl<S: Service> Host<S> {
@@ -56,9 +45,7 @@ impl<S: Service> Host<S> {
 
     pub(crate) fn of(worker: Worker, serve: impl FnOnce(&Worker) -> S) -> Host<S> {
         let service = serve(&worker);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let looks_around = (2..=processors).contains(&worker.peers());
-        Host { worker, service, awake_until: None, looks_around }
+        Host { worker, service }
     }
 
     /// The service.
@@ -79,23 +66,12 @@ impl<S: Service> Host<S> {
 
     /// One turn, after a sleep of at most `sleep_max` if nothing is to be done.
     pub(crate) fn turn_after(&mut self, sleep_max: Duration) -> bool {
-        let is_awake = self.awake_until.is_some();
-        self.worker.begin_round(self.service.is_answering() || is_awake, sleep_max);
+        self.worker.begin_round(self.service.is_answering(), sleep_max);
         self.service.answer();
-        let last_step = self.worker.end_round();
+        self.worker.end_round();
         let context = self.worker.context();
         context.set_behind(context.is_behind() && self.service.is_behind());
-        let is_behind = context.is_behind();
-        self.awake_until = match last_step {
-            _ if !is_behind || !self.looks_around => None,
-            Some(last) => Some(last + AWAKE),
-            None => self.awake_until.filter(|until| Instant::now() < *until),
-        };
-        if is_awake && last_step.is_none() {
-            // (Others may have the processor meanwhile.)
-            std::thread::yield_now();
-        }
-        is_behind
+        context.is_behind()
     }
 }
 

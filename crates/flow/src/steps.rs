@@ -93,13 +93,9 @@ impl StepClock {
         self.0.round.set(Round::Begun);
     }
 
-    /// The worker may pause from now on. Returns when the last step of the round ended, if there was
-    /// one.
-    pub(crate) fn end_round(&self) -> Option<Instant> {
-        match self.0.round.replace(Round::Outside) {
-            Round::Under(last) => Some(last),
-            Round::Outside | Round::Begun => None,
-        }
+    /// The worker may pause from now on.
+    pub(crate) fn end_round(&self) {
+        self.0.round.set(Round::Outside);
     }
 }
 

@@ -192,9 +192,8 @@ impl Worker {
         self.timely.step_or_park(Some(sleep));
     }
 
-    /// Returns when the last step of the round ended, if there was one.
-    pub(crate) fn end_round(&mut self) -> Option<Instant> {
-        self.context.clock().end_round()
+    pub(crate) fn end_round(&mut self) {
+        self.context.clock().end_round();
     }
 
     fn step_dataflows(&mut self) {
