@@ -19,6 +19,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("application_name", ""),
     ("bytea_output", "hex"),
     ("client_encoding", "UTF8"),
+    ("default_table_access_method", "heap"),
     ("default_transaction_isolation", "serializable"),
     ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
