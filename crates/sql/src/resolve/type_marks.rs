@@ -10,7 +10,7 @@ pub(crate) const TYPE: &str = "anabranch.type";
 /// The key of the labels of an enumeration, in their order.
 const LABELS: &str = "anabranch.labels";
 
-/// What stands between two labels. PostgreSQL has labels with it, nobody else.
+/// What stands between two labels: a control character, which no keyboard types.
 const BETWEEN: char = '\u{1f}';
 
 /// An enumeration, as a mark of a field.
