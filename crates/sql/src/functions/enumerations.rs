@@ -9,6 +9,7 @@ use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{Expr, ExprSchemable, lit};
 
 use crate::error::SqlError;
+use crate::functions::forms::UNMARKED;
 use crate::functions::table::{FUNCTIONS, call};
 use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER};
 use crate::resolve::type_marks::EnumMark;
@@ -16,6 +17,10 @@ use crate::resolve::type_names::is_text;
 
 /// The enumeration that a value is of.
 fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
+    // (Cast to text it is a text like others.)
+    if matches!(value, Expr::Cast(_)) {
+        return None;
+    }
     let marked = value.to_field(schema).ok().and_then(|(_, field)| EnumMark::of(&field));
     marked.or_else(|| match value {
         Expr::Case(case) => {
@@ -158,6 +163,9 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             chosen.args.iter().try_for_each(|value| check(value, &mark))?;
             chosen.args = chosen.args.into_iter().map(|value| order_of(value, &mark)).collect();
             Ok(Transformed::yes(marked(ENUM_LABEL, Expr::ScalarFunction(chosen), &mark)))
+        }
+        Expr::Cast(to_text) if mark_of(&to_text.expr, schema).is_some() => {
+            Ok(Transformed::yes(call(UNMARKED, vec![*to_text.expr])))
         }
         // (What is chosen has the mark of what it is chosen from.)
         Expr::Case(_) | Expr::ScalarFunction(_) => {
