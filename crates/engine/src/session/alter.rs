@@ -9,6 +9,7 @@
 //! Cost: of new defaults, names, NOT NULL and CHECK, at most a scan of the table; of all else,
 //! writing all rows and making its views.
 
+use anabranch_batch::order::Comparator;
 use anabranch_batch::{Batch, Times};
 use anabranch_sql::statement::{
     Alter, AlterAction, CreateTable, CreateView, EmitClause, Insert, ObjectKind, Overriding, Statement,
@@ -286,6 +287,8 @@ impl Session {
         let insert = Insert { table, alias: None, columns, query, conflict: None, returning: None, overriding };
         let planned = self.plan_insert(&insert).map_err(|error| about(error, &object.name, draft))?;
         let rows = self.collect_finished(&planned.planned)?;
+        // (Numbers go by the rows, wherever they come from.)
+        let rows = if after.rules.counters.is_empty() { rows } else { in_order(rows, after.schema.fields().len()) };
         let rows = self.number_rows(&after, rows)?;
         let rows = self.fit_rows(&after, rows).map_err(|error| about(error, &object.name, draft))?;
         let named = object_named(&after, &object.name);
@@ -568,4 +571,14 @@ fn table_text(name: &str) -> String {
 
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Rows in the order of their first columns.
+fn in_order(rows: Vec<Batch>, width: usize) -> Vec<Batch> {
+    let rows: Vec<Batch> = rows.into_iter().map(Batch::compact).collect();
+    let Some(rows) = Batch::concat(&rows) else { return vec![] };
+    let comparator = Comparator::ascending(&rows.columns()[..width]);
+    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+    order.sort_by(|a, b| comparator.compare(*a as usize, *b as usize));
+    vec![rows.take(&order)]
 }

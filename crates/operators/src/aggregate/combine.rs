@@ -11,7 +11,8 @@
 //!
 //! Cost: what an aggregate's own pass over the batch costs; nothing is kept between batches but
 //! where groups are found. It is given up, for more and more batches, where it saves less than half
-//! of the rows; of a large batch the first rows tell that. Source: Quill 3.5, plan (b); what map-reduce calls a combiner.
+//! of the rows; of a large batch the first rows tell that. Source: Quill 3.5, plan (b); what
+//! map-reduce calls a combiner.
 
 use std::sync::Arc;
 

@@ -90,8 +90,8 @@ fn rows_that_are_handed_on_are_those_of_copies() {
 
 /// Bytes asked for and CPU time of all steps, of a split of rows that all go to all branches.
 fn cost(width: u32) -> (u64, u64) {
-    const BATCHES: i64 = 60;
-    const ROWS: usize = 4 * ROWS_MIN;
+    const BATCHES: i64 = 20;
+    const ROWS: usize = 16 * ROWS_MIN;
     let to_all = Some(col("x").gt_eq(lit(0i64)));
     let branches = source("l", Layout::flat(1)).split(width, col("k"), to_all, SplitPlan::Flat);
     let mut run = branches.merge().run().unwrap();
