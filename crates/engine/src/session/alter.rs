@@ -15,6 +15,7 @@ use anabranch_sql::statement::{
     Alter, AlterAction, CreateTable, CreateView, EmitClause, Insert, ObjectKind, Overriding, Statement,
 };
 use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
+use anabranch_sql::type_marks::type_of;
 
 use super::durable::{COUNTERS, DEFINITION, SOURCE};
 use super::keys::{UniqueKey, check_distinct};
@@ -23,7 +24,6 @@ use super::sealed::{Sealed, SealedFact, SealedRows};
 use super::state::Session;
 use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
 use crate::error::Error;
-use anabranch_sql::type_marks::type_of;
 
 impl Session {
     pub(super) fn alter(&mut self, alter: &Alter) -> Result<Outcome, Error> {

@@ -3,7 +3,9 @@
 //! Law: a type that a column, a view or another type names stays. What a type checks is a part of
 //! the rules of each table with a column of it; a label that is added is added there, too.
 
-use anabranch_sql::statement::{AddLabel, CreateTable, CreateType, TypeDefinition};
+use std::collections::BTreeSet;
+
+use anabranch_sql::statement::{AddLabel, CreateTable, CreateType, Statement, TypeDefinition};
 use anabranch_sql::type_marks::{EnumMark, type_of};
 use anabranch_sql::user_types::{field_of, resolve};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -12,7 +14,7 @@ use super::durable::DEFINITION;
 use super::outcome::Outcome;
 use super::sealed::SealedFact;
 use super::state::Session;
-use crate::catalog::TableRules;
+use crate::catalog::{Object, TableRules};
 use crate::error::Error;
 
 impl Session {
@@ -69,6 +71,7 @@ impl Session {
         made.add_label(&add.label, add.beside.as_ref().map(|(is_before, other)| (*is_before, other.as_str())))?;
         let TypeDefinition::Enum(labels) = &made.definition else { return Err(unknown_type(&add.name)) };
         let mark = EnumMark::new(&made.name, labels);
+        self.check_no_order(&made.name)?;
         let (definition, id) = (made.definition(), known.id);
         let fact = SealedFact { object: id, name: DEFINITION, value: definition.clone().into_bytes() };
         self.record_definition(vec![], vec![], vec![fact])?;
@@ -93,6 +96,28 @@ impl Session {
             }
         }
         Ok(Outcome::done("ALTER TYPE"))
+    }
+
+    /// Refuses where a materialized view goes by the order of the labels, which its plan has as it was.
+    fn check_no_order(&self, name: &str) -> Result<(), Error> {
+        let of_type = |object: &&Object| object.schema.fields().iter().any(|field| type_of(field) == Some(name));
+        let tables = self.catalog.objects().filter(of_type).map(|object| object.name.clone());
+        let readers: BTreeSet<String> = tables.flat_map(|table| self.catalog.dependents(&table)).collect();
+        let Some(known) = self.catalog.types().get(name) else { return Ok(()) };
+        let TypeDefinition::Enum(labels) = &known.made.definition else { return Ok(()) };
+        let labels = EnumMark::new(name, labels).labels;
+        for view in readers.iter().filter_map(|reader| self.catalog.find(reader)) {
+            let statement = anabranch_sql::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement);
+            let Some(Statement::CreateView(create)) = statement.filter(|_| view.maintained.is_some()) else { continue };
+            let plan = format!("{:?}", self.plan_created(&create)?.planned.plan);
+            if plan.contains(&labels) || plan.contains(&labels.escape_debug().to_string()) {
+                return Err(Error::invalid(format!("type \"{name}\" cannot get labels because others depend on it"))
+                    .with_sqlstate("2BP01")
+                    .with_detail(format!("Materialized view \"{}\" goes by the order of its labels.", view.name))
+                    .with_hint("DROP the view, add the label, and CREATE the view anew."));
+            }
+        }
+        Ok(())
     }
 
     /// `DROP TYPE` and `DROP DOMAIN`.

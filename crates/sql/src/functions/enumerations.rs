@@ -37,10 +37,10 @@ fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
 
 /// The place of a value among its labels.
 fn order_of(value: Expr, mark: &EnumMark) -> Expr {
-    call(ENUM_ORDER, vec![value, lit(ScalarValue::Utf8View(Some(mark.labels.clone())))])
+    marked(ENUM_ORDER, value, mark)
 }
 
-/// A value of an enumeration, marked.
+/// A function of a value of an enumeration.
 fn marked(function: &str, value: Expr, mark: &EnumMark) -> Expr {
     let text = |text: &String| lit(ScalarValue::Utf8View(Some(text.clone())));
     call(function, vec![value, text(&mark.name), text(&mark.labels)])

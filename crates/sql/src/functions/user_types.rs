@@ -3,7 +3,7 @@
 //! ```text
 //! x::mood      __enum_in(x::text, 'mood', labels)              the text, marked, if it is a label
 //! x::posint    __domain_in(x::int, x::int > 0, 'problem', ..)  the value, if no test is false
-//! a.m < b.m    __enum_order(a.m, labels) < __enum_order(b.m, labels)
+//! a.m < b.m    __enum_order(a.m, 'mood', labels) < __enum_order(b.m, 'mood', labels)
 //! ```
 
 use std::hash::{Hash, Hasher};
@@ -120,10 +120,14 @@ impl ScalarUDFImpl for TypeFunction {
                 }
             }
             TypeVerb::EnumOrder => {
-                let mark = EnumMark { name: String::new(), labels: constant(1) };
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
                 let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
-                let places = values.as_string_view().iter().map(|text| mark.place(text?).map(|place| place as i32));
-                Ok(ColumnarValue::Array(Arc::new(places.collect::<Int32Array>())))
+                let place = |text: &str| match mark.place(text) {
+                    Some(place) => Ok(place as i32),
+                    None => exec_err!("{}", mark.misfit(text)),
+                };
+                let places = values.as_string_view().iter().map(|text| text.map(place).transpose());
+                Ok(ColumnarValue::Array(Arc::new(places.collect::<DfResult<Int32Array>>()?)))
             }
             TypeVerb::EnumLabel => {
                 let mark = EnumMark { name: constant(1), labels: constant(2) };
