@@ -80,8 +80,8 @@ impl Session {
                 Some(known) => {
                     known.old.extend(change.old);
                     known.new.extend(change.new);
-                    // (Rows of several statements are no pairs.)
-                    known.tag.clear();
+                    // (Some may have gone, or come, alone.)
+                    known.are_pairs &= change.are_pairs;
                 }
                 None => merged.push(change),
             }

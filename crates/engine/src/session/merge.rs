@@ -41,7 +41,14 @@ impl Session {
             check_changed_once(&object, &rows.old)?;
             let MergedRows { old, new, n_changed } = rows;
             let tag = format!("MERGE {n_changed}");
-            session.write_changed(TableChange { table: merge.table.clone(), old, new, answer: None, tag })
+            session.write_changed(TableChange {
+                table: merge.table.clone(),
+                old,
+                new,
+                are_pairs: false,
+                answer: None,
+                tag,
+            })
         })
     }
 

@@ -39,6 +39,8 @@ pub(super) struct TableChange {
     /// Rows that go, and rows that come.
     pub old: Vec<Batch>,
     pub new: Vec<Batch>,
+    /// Whether rows that come are rows that go, one by one.
+    pub are_pairs: bool,
     /// What RETURNING makes of them, with its columns.
     pub answer: Option<(SchemaRef, Rows)>,
     pub tag: String,
@@ -82,7 +84,8 @@ impl Session {
         };
         let n_rows = n_rows(&new);
         let answer = self.returned_rows(&insert.table, returning, new.clone())?;
-        Ok(TableChange { table: insert.table.clone(), old, new, answer, tag: format!("INSERT 0 {n_rows}") })
+        let tag = format!("INSERT 0 {n_rows}");
+        Ok(TableChange { table: insert.table.clone(), old, new, are_pairs: false, answer, tag })
     }
 
     /// The rows that an INSERT proposes, with the numbers that they want.
@@ -110,7 +113,8 @@ impl Session {
             false => rows.clone(),
         };
         let answer = self.returned_rows(&delete.table, returning, shown)?;
-        Ok(TableChange { table: delete.table.clone(), old: rows, new: vec![], answer, tag: format!("DELETE {n_rows}") })
+        let tag = format!("DELETE {n_rows}");
+        Ok(TableChange { table: delete.table.clone(), old: rows, new: vec![], are_pairs: false, answer, tag })
     }
 
     /// The rows that a DELETE takes, each with the row that USING joins it with.
@@ -156,7 +160,8 @@ impl Session {
         let n_rows = n_rows(&new);
         let shown = if returning.as_ref().is_some_and(is_over_joined) { joined } else { new.clone() };
         let answer = self.returned_rows(&update.table, returning, shown)?;
-        Ok(TableChange { table: update.table.clone(), old, new, answer, tag: format!("UPDATE {n_rows}") })
+        let (are_pairs, tag) = (are_aligned(&old, &new), format!("UPDATE {n_rows}"));
+        Ok(TableChange { table: update.table.clone(), old, new, are_pairs, answer, tag })
     }
 
     /// The rows that an UPDATE changes, as they are and as they shall be. One that FROM joins with
@@ -210,8 +215,8 @@ impl Session {
 
     /// Takes rows out of a table and puts others in, as one commit.
     pub(super) fn write_changed(&mut self, changed: TableChange) -> Result<Outcome, Error> {
-        let TableChange { table, old, new, answer, tag } = changed;
-        let is_update = !old.is_empty() && tag.starts_with("UPDATE") && are_aligned(&old, &new);
+        let TableChange { table, old, new, are_pairs, answer, tag } = changed;
+        let is_update = are_pairs && !old.is_empty();
         let removed = old.into_iter().map(|batch| batch.flatten().negate());
         match (new.is_empty(), is_update) {
             // (Rows that go break nothing but what refers to them.)
