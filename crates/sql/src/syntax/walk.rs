@@ -76,6 +76,45 @@ pub(crate) fn look(part: &impl Visit, looking: &mut dyn Looking) {
     let _ = part.visit(&mut Looker(looking));
 }
 
+/// Looks at the expressions of a part of a statement, but not at those of queries within it.
+pub(crate) fn look_outside_queries(part: &impl Visit, seen: &mut dyn FnMut(&Expr)) {
+    look(part, &mut SeenOutsideQueries { seen, depth: 0 });
+}
+
+struct SeenOutsideQueries<'a> {
+    seen: &'a mut dyn FnMut(&Expr),
+    /// Queries around what is being walked over.
+    depth: usize,
+}
+
+impl Looking for SeenOutsideQueries<'_> {
+    fn query(&mut self, _query: &Query) -> Look {
+        self.depth += 1;
+        Look::Continue(())
+    }
+
+    fn after_query(&mut self, _query: &Query) -> Look {
+        self.depth -= 1;
+        Look::Continue(())
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Look {
+        if self.depth == 0 {
+            (self.seen)(expr);
+        }
+        Look::Continue(())
+    }
+}
+
+/// Whether a part of a statement names a column outside of queries.
+pub(crate) fn names_column(part: &impl Visit) -> bool {
+    let mut found = false;
+    look_outside_queries(part, &mut |expr| {
+        found |= matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    });
+    found
+}
+
 /// Walks over a part of a statement, changing it.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use datafusion_expr::sqlparser::ast::{Expr, LimitClause, Query, Select, SetExpr,
 
 use super::fetch::numbered;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::syntax::walk::{Look, Looking, look};
+use crate::syntax::walk::{Look, Looking, look, names_column};
 
 /// Writes limits that are computed of rows in another way.
 ///
@@ -59,36 +59,11 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
         }
         return Ok(());
     }
-    let mut named = NamedColumns { depth: 0, found: false };
-    look(value, &mut named);
-    match named.found {
+    match names_column(value) {
         true => Err(SqlError::new(ErrorKind::Invalid, format!("argument of {clause} must not contain variables"))
             .with_hint("Write a number, or a query in parentheses.")
             .at(value.span().start)),
         false => Ok(()),
-    }
-}
-
-/// Whether a column is named outside of queries.
-struct NamedColumns {
-    depth: usize,
-    found: bool,
-}
-
-impl Looking for NamedColumns {
-    fn query(&mut self, _query: &Query) -> Look {
-        self.depth += 1;
-        Look::Continue(())
-    }
-
-    fn after_query(&mut self, _query: &Query) -> Look {
-        self.depth -= 1;
-        Look::Continue(())
-    }
-
-    fn expr(&mut self, expr: &Expr) -> Look {
-        self.found |= self.depth == 0 && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-        Look::Continue(())
     }
 }
 

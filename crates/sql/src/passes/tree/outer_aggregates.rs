@@ -4,13 +4,12 @@
 //! one of a query around it; its value is that of what it selects. Aggregates without columns
 //! (`count(*)`) are the subquery's own.
 
-use std::ops::ControlFlow;
-
 use datafusion_expr::sqlparser::ast::{Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr};
 
 use crate::error::Result;
 use crate::functions::table::FUNCTIONS;
-use crate::syntax::walk::{Look, Looking, look};
+use crate::passes::tree::json_lists::is_written_aggregate;
+use crate::syntax::walk::{look_outside_queries, names_column};
 
 /// Writes what such a subquery selects in its place.
 ///
@@ -20,9 +19,15 @@ pub(super) fn lift(expr: &mut Expr) -> Result<()> {
     if let Expr::Subquery(query) = expr
         && let Some(selected) = selected(query)
     {
-        let mut aggregates = Aggregates::default();
-        look(selected, &mut aggregates);
-        if aggregates.of_columns > 0 && aggregates.of_none == 0 {
+        let (mut of_columns, mut of_none) = (0, 0);
+        look_outside_queries(selected, &mut |expr| match expr {
+            Expr::Function(function) if is_total(function) => match names_column(&function.args) {
+                true => of_columns += 1,
+                false => of_none += 1,
+            },
+            _ => {}
+        });
+        if of_columns > 0 && of_none == 0 {
             *expr = Expr::Nested(Box::new(selected.clone()));
         }
     }
@@ -47,47 +52,8 @@ fn selected(query: &Query) -> Option<&Expr> {
     }
 }
 
-/// How many aggregates there are outside of queries, of columns and of none.
-#[derive(Default)]
-struct Aggregates {
-    of_columns: usize,
-    of_none: usize,
-    depth: usize,
-}
-
-impl Looking for Aggregates {
-    fn query(&mut self, _query: &Query) -> Look {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn after_query(&mut self, _query: &Query) -> Look {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn expr(&mut self, expr: &Expr) -> Look {
-        if let Expr::Function(function @ Function { over: None, .. }) = expr
-            && self.depth == 0
-            && FUNCTIONS.aggregate.contains_key(&function.name.to_string().to_lowercase())
-        {
-            let mut columns = Columns(false);
-            look(&function.args, &mut columns);
-            match columns.0 {
-                true => self.of_columns += 1,
-                false => self.of_none += 1,
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Whether there is a column.
-struct Columns(bool);
-
-impl Looking for Columns {
-    fn expr(&mut self, expr: &Expr) -> Look {
-        self.0 |= matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-        ControlFlow::Continue(())
-    }
+/// Whether a call is one of an aggregate.
+fn is_total(function: &Function) -> bool {
+    let name = function.name.to_string().to_lowercase();
+    function.over.is_none() && (FUNCTIONS.aggregate.contains_key(&name) || is_written_aggregate(&name))
 }

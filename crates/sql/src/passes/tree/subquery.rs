@@ -10,11 +10,9 @@
 //!   with it.
 //! - `EXISTS (.. OFFSET n)` counts to more than *n*.
 
-use std::ops::ControlFlow;
-
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
-    UnaryOperator,
+    UnaryOperator, Visit,
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
@@ -26,7 +24,7 @@ use crate::passes::tree::json_lists::is_written_aggregate;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::fold;
 use crate::syntax::template::template;
-use crate::syntax::walk::{Changing, Look, Looking, change, change_outside_queries, look};
+use crate::syntax::walk::{Changing, change, change_outside_queries, look_outside_queries};
 
 /// `x op ANY (query)` is `x op (query)` where the query is an aggregate without groups.
 ///
@@ -320,8 +318,6 @@ struct Shape {
     windows: bool,
     /// Lists become rows.
     lists: bool,
-    /// Queries deep, while looking.
-    depth: usize,
 }
 
 impl Shape {
@@ -331,10 +327,10 @@ impl Shape {
             ..Shape::default()
         };
         for item in &select.projection {
-            look(item, &mut shape);
+            shape.look_at(item);
         }
         if let Some(having) = &select.having {
-            look(having, &mut shape);
+            shape.look_at(having);
             shape.aggregates = true;
         }
         shape
@@ -352,25 +348,15 @@ pub(super) fn is_plain(query: &Query) -> bool {
 /// Whether an expression is computed of a group or a window of rows.
 pub(super) fn is_aggregate(expr: &Expr) -> bool {
     let mut shape = Shape::default();
-    look(expr, &mut shape);
+    shape.look_at(expr);
     shape.aggregates || shape.windows
 }
 
-impl Looking for Shape {
-    fn query(&mut self, _query: &Query) -> Look {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn after_query(&mut self, _query: &Query) -> Look {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn expr(&mut self, expr: &Expr) -> Look {
-        if let Expr::Function(function) = expr
-            && self.depth == 0
-        {
+impl Shape {
+    /// Notes what the calls in a part of a query are.
+    fn look_at(&mut self, part: &impl Visit) {
+        look_outside_queries(part, &mut |expr| {
+            let Expr::Function(function) = expr else { return };
             let name = function.name.to_string().to_lowercase();
             if function.over.is_some() {
                 self.windows = true;
@@ -379,8 +365,7 @@ impl Looking for Shape {
             } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" || is_written_aggregate(&name) {
                 self.aggregates = true;
             }
-        }
-        ControlFlow::Continue(())
+        });
     }
 }
 

@@ -20,7 +20,7 @@ use crate::syntax::names::{fold, object_name};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::relation_calls::called;
 use crate::syntax::template::template;
-use crate::syntax::walk::{Look, Looking, look};
+use crate::syntax::walk::look_outside_queries;
 
 const CATALOG: &str = "pg_catalog";
 const INFORMATION: &str = "information_schema";
@@ -298,40 +298,17 @@ fn is_always_null(value: &Expr) -> bool {
 
 /// Whether an aggregate is in the select list or in HAVING.
 fn has_aggregate(select: &Select) -> bool {
-    let mut found = Aggregates { found: false, depth: 0 };
-    for item in &select.projection {
-        look(item, &mut found);
-    }
-    if let Some(having) = &select.having {
-        look(having, &mut found);
-    }
-    found.found
-}
-
-struct Aggregates {
-    found: bool,
-    depth: usize,
-}
-
-impl Looking for Aggregates {
-    fn query(&mut self, _query: &ast::Query) -> Look {
-        self.depth += 1;
-        Look::Continue(())
-    }
-
-    fn after_query(&mut self, _query: &ast::Query) -> Look {
-        self.depth -= 1;
-        Look::Continue(())
-    }
-
-    fn expr(&mut self, expr: &Expr) -> Look {
-        if let (Expr::Function(function), 0) = (expr, self.depth)
+    let mut found = false;
+    let mut see = |expr: &Expr| {
+        if let Expr::Function(function) = expr
             && function.over.is_none()
         {
             let mut name = function.name.clone();
             strip(&mut name);
-            self.found |= FUNCTIONS.aggregate.contains_key(&name.to_string().to_lowercase());
+            found |= FUNCTIONS.aggregate.contains_key(&name.to_string().to_lowercase());
         }
-        Look::Continue(())
-    }
+    };
+    select.projection.iter().for_each(|item| look_outside_queries(item, &mut see));
+    select.having.iter().for_each(|having| look_outside_queries(having, &mut see));
+    found
 }
