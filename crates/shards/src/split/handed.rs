@@ -18,27 +18,35 @@ use arrow::array::{ArrayRef, Int64Array};
 /// batch (113 µs by 28 ns, see [`LocalCosts`](super::local::LocalCosts::MEASURED)).
 pub const ROWS_MIN: usize = 4096;
 
-/// Rows of a batch that is handed on, at most.
-pub const ROWS_MAX: usize = 2 * ROWS_MIN;
+/// Rows of a batch that is handed on, at most: a batch costs each branch some two microseconds.
+pub const ROWS_MAX: usize = 16 * ROWS_MIN;
 
-/// Constant columns that a shard keeps, at most: 32 MiB.
-const KEPT_MAX: usize = 512;
+/// Rows of all constant columns that a shard keeps, at most: 32 MiB.
+const KEPT_MAX: usize = 1 << 22;
 
 /// The constant columns of a shard.
 #[derive(Debug, Default)]
 pub struct ConstantColumns {
     /// By their number.
     kept: BTreeMap<i64, ArrayRef>,
+    /// Rows of all of them.
+    rows: usize,
 }
 
 impl ConstantColumns {
     /// So many times the same number.
     pub fn of(&mut self, number: i64, rows: usize) -> ArrayRef {
         let made = |rows: usize| -> ArrayRef { Arc::new(Int64Array::from_value(number, rows)) };
-        if rows > ROWS_MAX || (self.kept.len() >= KEPT_MAX && !self.kept.contains_key(&number)) {
-            return made(rows);
+        let kept = self.kept.get(&number).map_or(0, |column| column.len());
+        if kept < rows {
+            let wanted = rows.next_power_of_two();
+            if self.rows - kept + wanted > KEPT_MAX {
+                return made(rows);
+            }
+            self.rows += wanted - kept;
+            self.kept.insert(number, made(wanted));
         }
-        self.kept.entry(number).or_insert_with(|| made(ROWS_MAX)).slice(0, rows)
+        self.kept[&number].slice(0, rows)
     }
 
     /// The rows in each of these branches, whose numbers are the column at `place`.
