@@ -218,18 +218,24 @@ impl Input<'_> {
         Ok(Statement::Describe { name: self.name()? })
     }
 
+    /// `[IF EXISTS] name, .. [CASCADE]`: names, whether they may be missing, whether others go too.
+    pub(super) fn what_goes(&mut self) -> Result<(Vec<String>, bool, bool)> {
+        let if_exists = self.eat("IF EXISTS");
+        let mut names = vec![self.identifier()?];
+        while self.eat_token(&Token::Comma) {
+            names.push(self.identifier()?);
+        }
+        let cascade = self.eat("CASCADE");
+        if !cascade {
+            self.eat("RESTRICT");
+        }
+        Ok((names, if_exists, cascade))
+    }
+
     pub(super) fn drop(&mut self) -> Result<Statement> {
         self.expect("DROP")?;
         if self.eat("SCHEMA") {
-            let if_exists = self.eat("IF EXISTS");
-            let mut names = vec![self.identifier()?];
-            while self.eat_token(&Token::Comma) {
-                names.push(self.identifier()?);
-            }
-            let cascade = self.eat("CASCADE");
-            if !cascade {
-                self.eat("RESTRICT");
-            }
+            let (names, if_exists, cascade) = self.what_goes()?;
             return Ok(Statement::DropSchema { names, if_exists, cascade });
         }
         if self.eat("TYPE") {

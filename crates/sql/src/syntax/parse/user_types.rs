@@ -126,15 +126,7 @@ impl Input<'_> {
 
     /// `DROP {TYPE | DOMAIN} [IF EXISTS] name, .. [CASCADE]`. (Behind the kind.)
     pub(super) fn drop_type(&mut self, is_domain: bool) -> Result<Statement> {
-        let if_exists = self.eat("IF EXISTS");
-        let mut names = vec![self.identifier()?];
-        while self.eat_token(&Token::Comma) {
-            names.push(self.identifier()?);
-        }
-        let cascade = self.eat("CASCADE");
-        if !cascade {
-            self.eat("RESTRICT");
-        }
+        let (names, if_exists, cascade) = self.what_goes()?;
         Ok(Statement::DropType { names, is_domain, if_exists, cascade })
     }
 
