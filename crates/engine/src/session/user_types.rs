@@ -98,7 +98,8 @@ impl Session {
         Ok(Outcome::done("ALTER TYPE"))
     }
 
-    /// Refuses where a materialized view goes by the order of the labels, which its plan has as it was.
+    /// Refuses where a materialized view goes by the order of the labels, which its plan has as it
+    /// was.
     fn check_no_order(&self, name: &str) -> Result<(), Error> {
         let of_type = |object: &&Object| object.schema.fields().iter().any(|field| type_of(field) == Some(name));
         let tables = self.catalog.objects().filter(of_type).map(|object| object.name.clone());
