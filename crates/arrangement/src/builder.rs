@@ -194,7 +194,10 @@ fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 }
 
 /// Batches sorted in pieces, each a list of chunks.
-fn sort_pieces(layout: &Arc<Layout>, batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Arc<Chunk>>> {
+fn sort_pieces(layout: &Arc<Layout>, mut batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Arc<Chunk>>> {
+    // (Of rows that come in order each worker sends a range: in the order of the ranges they need
+    // no sorting.)
+    batches.sort_by_key(|batch| batch.key().and_then(|key| key.hashes.first().copied()));
     into_pieces(batches).into_iter().filter_map(move |piece| {
         let batch = Batch::concat(&piece)?;
         drop(piece);

@@ -9,9 +9,9 @@
 //! [`import`] and [`runs`] (how rows enter a dataflow), [`hidden`], [`line`] and [`chain`] (steps
 //! that are scheduled as one; `opening` connects them), [`drive`] (frontiers, and the right to
 //! send), [`arrange`], [`sink`] and [`egress`] (how rows leave), [`events`] and [`paced`] (verbs on
-//! events as links); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`]
-//! and [`threads`] (the loop), [`limit`] (state that leaves), [`account`] (which dataflow has
-//! failed), [`steps`] (how long turns take).
+//! events as links); `tasks` and `waker` (when chains have their turn), [`worker`], [`service`] and
+//! [`threads`] (the loop; `processors`: where each runs), [`limit`] (state that leaves),
+//! [`account`] (which dataflow has failed), [`steps`] (how long turns take).
 //!
 #![doc = include_str!("scheduling.md")]
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ mod opening;
 pub mod paced;
 pub mod parcel;
 pub mod pending;
+mod processors;
 pub mod pulled;
 mod recall;
 pub mod relay;

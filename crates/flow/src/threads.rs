@@ -14,6 +14,7 @@ use timely::communication::initialize::WorkerGuards;
 use timely::{CommunicationConfig, Config, WorkerConfig};
 
 use crate::account::panic_message;
+use crate::processors;
 use crate::service::{Host, Service};
 use crate::worker::Worker;
 
@@ -77,6 +78,7 @@ impl<C: Send + 'static> Threads<C> {
                 let mut starts = starts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 starts[timely.index()].take().expect("each worker starts once")
             };
+            processors::take_own(timely.index(), n);
             // (Clones of a worker are the same.)
             run(Host::of(Worker::of(timely.clone()), &serve), timely.index(), start, &shared_failure);
         })?;

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diff, Diffs, Until, hash};
+use anabranch_batch::{Batch, Diff, Diffs, Until, gather, hash};
 use anabranch_flow::tactic::Output;
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
@@ -42,6 +42,9 @@ const SAMPLED_MIN: usize = 1 << 13;
 
 /// See [`SAMPLED_MIN`].
 const SAMPLED_PART: usize = 8;
+
+/// Batches are copied without their absent rows where those are more than one in so many.
+const ABSENT_PART: usize = 4;
 
 /// So many batches, at most, pass untried after one of which too little was saved.
 const PASSED_MAX: usize = 64;
@@ -100,24 +103,26 @@ impl Combiner {
 
     /// Puts out the rows of a batch, made fewer if that saves half of them.
     pub fn combine(&mut self, batch: Batch, out: &mut Output) {
-        let batch = batch.compact();
-        if batch.len() < ROWS_MIN || !matches!(batch.until(), Until::Forever) {
-            return out.give_rows(batch);
+        let n_present = batch.n_present();
+        if n_present < ROWS_MIN || !matches!(batch.until(), Until::Forever) {
+            return out.give_rows(batch.compact());
         }
         if self.to_pass > 0 {
             self.to_pass -= 1;
-            return out.give_rows(batch);
+            return out.give_rows(batch.compact());
         }
+        // (A few absent rows are passed over more quickly than the others are copied.)
+        let batch = if ABSENT_PART * (batch.len() - n_present) > batch.len() { batch.compact() } else { batch };
         let combined = if self.seems_worth_it(&batch) { self.combined(&batch) } else { None };
         match combined {
-            Some(combined) if 2 * combined.len() <= batch.len() => {
+            Some(combined) if 2 * combined.len() <= n_present => {
                 self.passed = 0;
                 out.give_rows(combined);
             }
             _ => {
                 self.passed = (2 * self.passed + 1).min(PASSED_MAX);
                 self.to_pass = self.passed;
-                out.give_rows(batch);
+                out.give_rows(batch.compact());
             }
         }
     }
@@ -136,7 +141,7 @@ impl Combiner {
     /// The rows of a batch by group and time; `None` if a sum does not fit its column's type.
     fn combined(&mut self, batch: &Batch) -> Option<Batch> {
         let touched = self.touched(batch);
-        let segments = Segments::in_time_order(touched, batch.times(), None);
+        let segments = Segments::in_time_order(touched, batch.times(), batch.present());
         if 2 * segments.len() > batch.len() {
             return None;
         }
@@ -158,12 +163,12 @@ impl Combiner {
             }
         }
         let rows: Vec<u32> = rows_of.iter().map(|&segment| segments.first_row[segment as usize]).collect();
-        let taken = batch.take(&rows);
-        let mut columns: Vec<ArrayRef> = taken.columns().to_vec();
+        // (The row that a segment is told by may be absent: what is taken of it is the segment's.)
+        let mut columns: Vec<ArrayRef> = gather::take(batch.columns(), &rows).to_vec();
         for (&column, sums) in self.summed.iter().zip(&sums) {
-            columns[column] = sums.column(&rows_of, n_sums, taken.column(column));
+            columns[column] = sums.column(&rows_of, n_sums, &columns[column]);
         }
-        Some(Batch::with_len(columns.into(), rows.len(), taken.times().clone(), Diffs::Column(diffs.into())))
+        Some(Batch::with_len(columns.into(), rows.len(), batch.times().take(&rows), Diffs::Column(diffs.into())))
     }
 
     /// The group of each row.
@@ -249,36 +254,44 @@ fn sums<T: ArrowPrimitiveType>(column: &ArrayRef, segments: &Segments, diffs: &D
 where
     T::Native: Into<i128>,
 {
-    let (values, n) = (column.as_primitive::<T>().values(), segments.len());
-    // (A NULL's place in the buffer may hold anything: all rows of its segment are NULL.)
-    let is_narrow = size_of::<T::Native>() <= size_of::<i64>();
-    let narrow = |value: T::Native| -> i64 { Into::<i128>::into(value) as i64 };
-    let magnitudes = match is_narrow {
-        true => values.iter().fold(0u64, |bits, &value| bits | (narrow(value) ^ (narrow(value) >> 63)) as u64).into(),
-        false => values.iter().fold(0u128, |bits, &value| {
-            let value: i128 = value.into();
-            bits | (value ^ (value >> 127)) as u128
-        }),
-    };
+    // (A NULL's place in the buffer may hold anything: all rows of its segment are NULL. So may an
+    // absent row's: its number is none of a segment.)
+    let (values, n) = (column.as_primitive::<T>().values(), segments.n_numbers());
     let most_diff = match diffs {
         Diffs::Constant(diff) => diff.unsigned_abs(),
         Diffs::Column(diffs) => diffs.iter().map(|diff| diff.unsigned_abs()).max().unwrap_or(0),
     };
     let terms = u128::from(most_diff).saturating_mul(values.len() as u128);
-    let bits = (u128::BITS - magnitudes.leading_zeros()) + (u128::BITS - terms.leading_zeros());
+    let bits = bits_of(values) + (u128::BITS - terms.leading_zeros());
     let of_row = &segments.of_row;
-    let sums: Vec<i128> = match bits {
-        ..=62 => {
+    let narrow = |value: T::Native| -> i64 { Into::<i128>::into(value) as i64 };
+    let mut sums: Vec<i128> = match (bits, diffs) {
+        (..=62, Diffs::Constant(1)) if size_of::<T::Native>() == size_of::<i64>() => {
             let mut sums = lanes::Sums::new(n, of_row.len());
-            let terms: Vec<i64> = match diffs {
-                Diffs::Constant(diff) => values.iter().map(|&value| narrow(value) * diff).collect(),
-                Diffs::Column(diffs) => values.iter().zip(diffs).map(|(&value, diff)| narrow(value) * diff).collect(),
-            };
-            sums.add(of_row, &terms);
+            sums.add(of_row, &values.inner().typed_data::<i64>()[..values.len()]);
             sums.finish().into_iter().map(i128::from).collect()
         }
-        63..=126 => lanes::sums(of_row, n, |row| values[row].into() * i128::from(diffs.get(row))),
+        (..=62, diffs) => {
+            let sums = lanes::sums(of_row, n, |row| narrow(values[row]) * diffs.get(row));
+            sums.into_iter().map(i128::from).collect()
+        }
+        (63..=126, diffs) => lanes::sums(of_row, n, |row| values[row].into() * i128::from(diffs.get(row))),
         _ => return None,
     };
+    sums.truncate(segments.len());
     sums.iter().all(|sum| (-most..=most).contains(sum)).then_some(Sums { values: sums })
+}
+
+/// Bits that the value furthest from zero has, without its sign.
+fn bits_of<N: Copy + Into<i128>>(values: &[N]) -> u32 {
+    // The highest bit of `v ^ 2v` is one above those of `v`. (A shift to the right that keeps the
+    // sign says as much, but has no lanes side by side on every processor.)
+    if size_of::<N>() <= size_of::<i64>() {
+        let differ = |value: i64| (value ^ (value << 1)) as u64;
+        let bits = values.iter().fold(0, |bits, &value| bits | differ(Into::<i128>::into(value) as i64));
+        return (u64::BITS - bits.leading_zeros()).saturating_sub(1);
+    }
+    let differ = |value: i128| (value ^ (value << 1)) as u128;
+    let bits = values.iter().fold(0, |bits, &value| bits | differ(value.into()));
+    (u128::BITS - bits.leading_zeros()).saturating_sub(1)
 }

@@ -36,10 +36,15 @@ fn check(keys: &[usize], calls: Vec<AggregateCall>) -> (usize, usize) {
             effort: MergeEffort::default(),
         };
         let updates = updates(random, 2000);
-        let batches: Vec<Batch> = updates.chunks(300 + random.below(1000)).map(batch).collect();
+        let chunks = updates.chunks(300 + random.below(1000));
+        let batches: Vec<Batch> = chunks.clone().map(batch).collect();
         let mut combiner = Combiner::of_aggregate(&spec).expect("there is a sum");
         let mut combined = Output::default();
-        batches.iter().for_each(|batch| combiner.combine(batch.clone(), &mut combined));
+        for (updates, batch) in chunks.zip(&batches) {
+            let has_absent = random.below(2) == 0;
+            let batch = if has_absent { batch_with_absent(updates, random) } else { batch.clone() };
+            combiner.combine(batch, &mut combined);
+        }
         n_in += updates.len();
         n_out += combined.rows.iter().map(Batch::len).sum::<usize>();
         let (plain, combined) = (collected(&spec, batches), collected(&spec, combined.rows));
