@@ -25,6 +25,8 @@ mod contents;
 mod disk;
 mod error;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod local;
 mod log;
 mod manifest;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -56,7 +57,7 @@ impl Faulty {
 
     /// Objects and their bytes.
     pub fn sizes(&self) -> Vec<(String, u64)> {
-        let listed = futures::executor::block_on(self.store.list(None).collect::<Vec<_>>());
+        let listed = self.store.list(None).collect::<Vec<_>>().now_or_never().unwrap();
         listed.into_iter().flatten().map(|object| (object.location.to_string(), object.size)).collect()
     }
 }
