@@ -4,7 +4,7 @@
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights | graphs      one family of tests
-#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients
+#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients, fuzzers
 #   make fuzz                     fuzzers led by coverage, SECONDS_EACH=300: messages, files of the log, crashes
 #   make lint                     formatting and clippy
 #   make wheel                    the Python package, as a wheel in target/wheels (docs/python.md)
@@ -68,7 +68,8 @@ fuzz:
 	done
 
 soak:
-	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: hostile:: histories::
+	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: places:: hostile:: histories::
+	$(MAKE) fuzz
 
 lint:
 	$(CARGO) fmt --all --check
