@@ -4,7 +4,8 @@
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights | graphs      one family of tests
-#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients
+#   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients, fuzzers
+#   make fuzz                     fuzzers led by coverage, SECONDS_EACH=300: messages, files of the log, crashes
 #   make lint                     formatting and clippy
 #   make wheel                    the Python package, as a wheel in target/wheels (docs/python.md)
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
@@ -16,7 +17,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights graphs soak lint fmt expectations doc picture wheel
+.PHONY: help demo build test laws slt tpch flights graphs soak fuzz lint fmt expectations doc picture wheel
 .DEFAULT_GOAL := help
 
 help:
@@ -53,8 +54,22 @@ tpch: $(VENV)/ready
 	$(CARGO) build --release --workspace --bin tpch-check
 	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
 
+FUZZERS := store:fuzz::any_bytes_may_stand_in_a_segment store:fuzz::any_bodies_may_stand_in_the_frames_of_a_segment \
+	store:fuzz::any_bodies_may_stand_in_the_frames_of_a_snapshot store:fuzz::any_bytes_may_stand_in_a_manifest \
+	store:fuzz::any_bytes_of_a_commit_may_be_others \
+	store:crashes::crashes_that_coverage_leads_to_lose_nothing server:wire::fuzz::any_bytes_may_be_a_message \
+	server:wire::fuzz::any_texts_may_be_an_exchange_of_passwords
+
+fuzz:
+	cargo bolero --version >/dev/null 2>&1 || $(CARGO) install cargo-bolero --version '^0.13'
+	for fuzzer in $(FUZZERS); do \
+	    $(CARGO) bolero test -p anabranch-$${fuzzer%%:*} -s NONE --target-dir $(CARGO_TARGET_DIR)/fuzz \
+	        -T $${SECONDS_EACH:-300}s $${fuzzer#*:} || exit 1; \
+	done
+
 soak:
-	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: hostile:: histories::
+	KILLS=$${KILLS:-1000} ROUNDS=$${ROUNDS:-100} $(CARGO) test --release --workspace --test it -- kill:: restore:: crashes:: damage:: faults:: places:: hostile:: histories::
+	$(MAKE) fuzz
 
 lint:
 	$(CARGO) fmt --all --check

@@ -29,14 +29,15 @@ _OPTIONS: Dict[str, Any] = {
 
 def connect(
     target: Union[str, os.PathLike] = ":memory:", *, read_only: bool = False, workers: Optional[int] = None,
-    config: Optional[Mapping] = None,
+    config: Optional[Mapping] = None, snapshots: Optional[str] = None,
 ) -> "Database":
     """Opens a database: in memory, in a directory, or behind ``postgres://user@host:port/name``.
 
     What a database in a directory has answered is on disk: see docs/durability.md. A remote one
     needs psycopg; relations in SQL and methods, writes and changes are as here, events and
     functions of Python are not there. With ``read_only=True`` statements that write raise
-    ``ReadOnlyError``.
+    ``ReadOnlyError``. Snapshots of a database in a directory go to ``snapshots``, as
+    ``"s3://bucket/prefix"``, once they were told to.
 
     >>> import anabranch as ab
     >>> with ab.connect() as db:
@@ -49,9 +50,15 @@ def connect(
 
         if workers is not None:
             raise ProgrammingError("workers are those of the server", hint="leave workers= out")
+        if snapshots is not None:
+            raise ProgrammingError("snapshots are the server's", hint="start it with --snapshots")
         return remote.connect(where, read_only=read_only, config=config)
     folder = None if where == ":memory:" else os.fsdecode(where)
-    return Database(workers=workers, config=config, _folder=folder, _read_only=read_only)
+    if folder is None and snapshots is not None:
+        raise ProgrammingError("a database in memory has no snapshots", hint="name a directory for it")
+    return Database(
+        workers=workers, config=config, _folder=folder, _read_only=read_only, _snapshots=snapshots
+    )
 
 
 class Database(Asking, Holding, Writing, Defining):
@@ -69,12 +76,13 @@ class Database(Asking, Holding, Writing, Defining):
     def __init__(
         self, *, workers: Optional[int] = None, config: Optional[Mapping] = None, _manual: bool = False,
         _folder: Optional[str] = None, _engine: Any = None, _read_only: bool = False,
+        _snapshots: Optional[str] = None,
     ) -> None:
         self._read_only = _read_only
         n = max(1, (os.cpu_count() or 1) - 1) if workers is None else workers
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise ProgrammingError(f"workers is a number from 0, not {workers!r}", sqlstate="22023")
-        self._engine = _engine if _engine is not None else _native.Engine(n, _manual, _folder)
+        self._engine = _engine if _engine is not None else _native.Engine(n, _manual, _folder, _snapshots)
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)

@@ -30,6 +30,10 @@ pub(crate) struct Arguments {
     /// password)
     #[arg(long, value_name = "URL", conflicts_with = "folder")]
     pub connect: Option<String>,
+    /// Where snapshots of the database go: s3://bucket/prefix, file:///folder, or folder for that
+    /// of the database [default: where the last one went]
+    #[arg(long, value_name = "PLACE", requires = "folder")]
+    pub snapshots: Option<String>,
     /// Run this SQL; may be repeated, and mixed with -f in any order
     #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
     commands: Vec<String>,
@@ -267,6 +271,10 @@ pub(crate) struct Serve {
     /// Folder that holds the database [default: it is kept in memory]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
+    /// Where its snapshots go: s3://bucket/prefix, file:///folder, or folder for that of the
+    /// database [default: where the last one went]
+    #[arg(long, value_name = "PLACE")]
+    pub snapshots: Option<String>,
     /// File of users (TOML)
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,

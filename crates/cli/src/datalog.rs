@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Datalog, workers: usize) -> Result<Status, Error> 
         Ok(program) => program,
         Err(error) => return Ok(failed(&file, &text, &error)),
     };
-    let host = Host::start(workers, None)?;
+    let host = Host::start(workers, None, None)?;
     let interrupt = host.interrupt();
     signals::listen(move || interrupt.trigger());
     let running = Running::start();

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, stdout};
 use std::path::Path;
 
+use anabranch_bucket::Buckets;
 use anabranch_engine::nearest::nearest;
-use anabranch_engine::store::{LocalDisk, Report, StoreError, check as check_disk};
-use anabranch_engine::{DumpOptions, Error, SourceRows};
+use anabranch_engine::store::{LocalDisk, Report, StoreError, check_with};
+use anabranch_engine::{DumpOptions, Error, SourceRows, dump_with};
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Dump};
@@ -45,7 +46,7 @@ pub(crate) fn check(folder: &Path) -> Result<Status, Error> {
     let place = folder.display().to_string();
     let disk = LocalDisk::existing(folder)
         .map_err(|error| StoreError::NotADatabase { place: place.clone(), detail: error.to_string() })?;
-    let report = check_disk(&disk)?;
+    let report = check_with(&disk, &Buckets)?;
     println!("{place} is sound");
     print_report(&report);
     Ok(Status::Good)
@@ -76,11 +77,11 @@ pub(crate) fn dump(asked: &Dump) -> Result<Status, Error> {
     let sources = if asked.sources_as_tables { SourceRows::AsTable } else { SourceRows::ReadAgain };
     let options = DumpOptions { sources };
     match &asked.output {
-        None => anabranch_engine::dump(&asked.folder, options, &mut BufWriter::new(stdout().lock()))?,
+        None => dump_with(&asked.folder, &Buckets, options, &mut BufWriter::new(stdout().lock()))?,
         Some(path) => {
             let file = File::create(path)
                 .map_err(|error| Error::unavailable(format!("cannot write {}: {error}", path.display())))?;
-            anabranch_engine::dump(&asked.folder, options, &mut BufWriter::new(file))?;
+            dump_with(&asked.folder, &Buckets, options, &mut BufWriter::new(file))?;
         }
     }
     Ok(Status::Good)

@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use anabranch_bucket::Buckets;
+use anabranch_engine::store::{Snapshots, StoreError};
 use anabranch_engine::{
     Changes, CopyRows, CopyStart, CopyWay, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus,
     StepStatus, Subscription,
@@ -24,6 +26,13 @@ use anabranch_sql::Parsed;
 
 use crate::data::{PIECES_MAX, Piece, Wanted};
 use crate::reply::{Done, Reply};
+
+/// Tells what went wrong with a snapshot.
+fn tell_of_snapshot(problem: Option<&StoreError>) {
+    if let Some(problem) = problem {
+        eprintln!("notice: a snapshot cannot be written, so the log grows; nothing is lost: {problem}");
+    }
+}
 
 /// A session on a thread of its own. Dropping it ends the thread after the request that runs, and
 /// waits for that if the database is on disk: it is then closed, and the next to open it knows how
@@ -45,13 +54,15 @@ const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 impl Host {
     /// Starts the thread, the session and its workers, over the database in a folder if one is
-    /// named.
-    pub(crate) fn start(workers: usize, folder: Option<PathBuf>) -> Result<Host, Error> {
+    /// named, whose snapshots go to a place if one is named.
+    pub(crate) fn start(workers: usize, folder: Option<PathBuf>, snapshots: Option<String>) -> Result<Host, Error> {
         let is_on_disk = folder.is_some();
         let (requests, inbox) = channel::<Request>();
         let (started, starting) = channel();
         let body = move || {
-            let options = Options { workers, ..Options::default() };
+            let told = Some(Arc::new(tell_of_snapshot) as _);
+            let snapshots = Snapshots { place: snapshots, places: Arc::new(Buckets), told };
+            let options = Options { workers, snapshots, ..Options::default() };
             let opened = match folder {
                 Some(folder) => Session::open_folder(&folder, options),
                 None => Session::new(options),

@@ -91,7 +91,7 @@ fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Err
             if let Some(folder) = &arguments.folder {
                 folder::check_name(folder)?;
             }
-            let host = Host::start(arguments.workers(), arguments.folder.clone())?;
+            let host = Host::start(arguments.workers(), arguments.folder.clone(), arguments.snapshots.clone())?;
             Place::Embedded { host, folder: arguments.folder.clone() }
         }
     };

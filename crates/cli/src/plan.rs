@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error>
     scripts.extend(arguments.commands.iter().cloned());
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     let shards = arguments.shards.map_or(cores, usize::from);
-    let host = Host::start(workers, arguments.folder.clone())?;
+    let host = Host::start(workers, arguments.folder.clone(), None)?;
     let interrupt = host.interrupt();
     signals::listen(move || interrupt.trigger());
     let running = Running::start();

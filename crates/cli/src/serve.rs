@@ -36,6 +36,7 @@ fn config(serve: &Serve, workers: Option<usize>) -> Result<Config, ServerError> 
     config.listen = serve.listen.unwrap_or(config.listen);
     config.http = serve.http.or(config.http);
     config.data = serve.data.clone().or(config.data);
+    config.snapshots = serve.snapshots.clone().or(config.snapshots);
     config.workers = workers.or(config.workers);
     config.users_file = serve.users.clone().or(config.users_file);
     if let (Some(certificate), Some(key)) = (serve.tls_cert.clone(), serve.tls_key.clone()) {

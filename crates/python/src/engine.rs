@@ -47,14 +47,21 @@ pub struct Changes {
 
 #[pymethods]
 impl Engine {
-    /// Starts an engine, over the database in a folder if one is named. With `manual` its clock
+    /// Starts an engine, over the database in a folder if one is named, whose snapshots go to a
+    /// place if one is named. With `manual` its clock
     /// stands still unless it is set, and nothing happens between calls.
     #[new]
-    #[pyo3(signature = (workers, manual=false, folder=None))]
-    fn new(py: Python<'_>, workers: usize, manual: bool, folder: Option<PathBuf>) -> PyResult<Engine> {
+    #[pyo3(signature = (workers, manual=false, folder=None, snapshots=None))]
+    fn new(
+        py: Python<'_>,
+        workers: usize,
+        manual: bool,
+        folder: Option<PathBuf>,
+        snapshots: Option<String>,
+    ) -> PyResult<Engine> {
         let clock = manual.then(|| Arc::new(ManualClock::default()));
         let given = clock.clone().map(|clock| clock as Arc<dyn anabranch_engine::Clock>);
-        let host = Host::start(workers, given, folder).map_err(|error| raised(py, &error, None))?;
+        let host = Host::start(workers, given, folder, snapshots).map_err(|error| raised(py, &error, None))?;
         let is_closed = AtomicBool::new(false);
         Ok(Engine { host: Arc::new(host), clock, client: None, is_closed, process: std::process::id() })
     }

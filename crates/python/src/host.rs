@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use anabranch_bucket::Buckets;
+use anabranch_engine::store::Snapshots;
 use anabranch_engine::{Clock, Error, ErrorKind, Interrupt, Options, Session, StepStatus};
 use anabranch_file::FileConnector;
 use pyo3::prelude::*;
@@ -44,12 +46,18 @@ pub enum Heard<T> {
 
 impl Host {
     /// Starts the thread, the session and its workers, over the database in a folder if one is
-    /// named.
-    pub fn start(workers: usize, clock: Option<Arc<dyn Clock>>, folder: Option<PathBuf>) -> Result<Host, Error> {
+    /// named, whose snapshots go to a place if one is named.
+    pub fn start(
+        workers: usize,
+        clock: Option<Arc<dyn Clock>>,
+        folder: Option<PathBuf>,
+        snapshots: Option<String>,
+    ) -> Result<Host, Error> {
         let (jobs, inbox) = channel::<Job>();
         let (started, starting) = channel();
         let body = move || {
-            let mut options = Options { workers, ..Options::default() };
+            let snapshots = Snapshots { place: snapshots, places: Arc::new(Buckets), told: None };
+            let mut options = Options { workers, snapshots, ..Options::default() };
             let is_stepped = clock.is_none();
             if let Some(clock) = clock {
                 options.clock = clock;

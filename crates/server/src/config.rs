@@ -19,6 +19,9 @@ pub struct Config {
     pub http: Option<SocketAddr>,
     /// The folder that holds the database; `None` keeps it in memory.
     pub data: Option<PathBuf>,
+    /// Where snapshots of the database go: `s3://bucket/prefix`, `file:///folder`, or `folder` for
+    /// the folder of the database; `None` goes on where the last one went.
+    pub snapshots: Option<String>,
     /// Worker threads; `None` is one a core.
     pub workers: Option<usize>,
     /// Certificate and key, if connections may be encrypted.
@@ -126,6 +129,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 5432)),
             http: None,
             data: None,
+            snapshots: None,
             workers: None,
             tls: None,
             users: vec![],

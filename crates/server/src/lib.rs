@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`config`], [`users`] and `scram` (who may come), `tls`, [`server`] (the
 //! listener, and the end), `peers` (who is there), `wire/` (messages and values), `session/` (one
-//! client), `http/`, `metrics`, [`logs`].
+//! client), `http/`, `metrics`, [`logs`], `pages`.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -18,6 +18,7 @@ mod error;
 mod http;
 pub mod logs;
 mod metrics;
+mod pages;
 mod peers;
 pub mod run;
 mod scram;

@@ -1,9 +1,12 @@
 //! A server as a program: it starts, serves until it is told to end, and ends in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
-use anabranch_engine::{Database, DatabaseOptions};
+use anabranch_bucket::Buckets;
+use anabranch_engine::store::{Snapshots, StoreError};
+use anabranch_engine::{Database, DatabaseOptions, Options};
 use anabranch_file::FileConnector;
 
 use crate::config::Config;
@@ -17,11 +20,15 @@ use crate::server::Server;
 /// When the database cannot be opened, or the server cannot start.
 pub fn run(config: &Config) -> Result<(), ServerError> {
     crate::logs::start(&config.log)?;
+    crate::pages::keep_small();
     // (Refused before anything is opened.)
     config.check_reach(&config.users()?)?;
     let workers = config.workers.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).max(1);
     let memory_limit = config.limits.memory_bytes_max;
-    let options = DatabaseOptions { path: config.data.clone(), workers, memory_limit, ..DatabaseOptions::default() };
+    let told = Some(Arc::new(snapshot_teller()) as _);
+    let snapshots = Snapshots { place: config.snapshots.clone(), places: Arc::new(Buckets), told };
+    let engine = Options { snapshots, ..Options::default() };
+    let options = DatabaseOptions { path: config.data.clone(), workers, memory_limit, engine };
     let database = Database::open(options)?;
     database.register_connector("file", Arc::new(FileConnector))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -52,6 +59,19 @@ pub fn run(config: &Config) -> Result<(), ServerError> {
     database.close()?;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Logs what goes wrong with snapshots, and that it goes well again.
+fn snapshot_teller() -> impl Fn(Option<&StoreError>) + Send + Sync {
+    let has_failed = AtomicBool::new(false);
+    move |problem| match problem {
+        Some(problem) => {
+            has_failed.store(true, Ordering::Relaxed);
+            tracing::warn!("a snapshot cannot be written, so the log grows; nothing is lost: {problem}");
+        }
+        None if has_failed.swap(false, Ordering::Relaxed) => tracing::info!("snapshots are written again"),
+        None => tracing::debug!("a snapshot was written"),
+    }
 }
 
 /// Waits for SIGTERM, or SIGINT.

@@ -3,13 +3,15 @@
 use crate::contents::{Contents, LogEnd};
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::manifest::{LOCK, MANIFEST, MANIFEST_NEW, Manifest};
+use crate::manifest::{LOCK, MANIFEST, MANIFEST_NEW, Manifest, snapshot_name};
+use crate::places::{LocalPlaces, SnapshotPlaces, elsewhere};
 use crate::store::{check_empty, take_lock};
 
 /// What a database on disk holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Files and their bytes, in the order of their names.
+    /// Files and their bytes, in the order of their names; a snapshot that lies elsewhere comes
+    /// last, with its place.
     pub files: Vec<(String, u64)>,
     /// Objects in the order in which they were made: id, statement, rows.
     pub objects: Vec<CheckedObject>,
@@ -40,13 +42,19 @@ pub struct CheckedObject {
 ///
 /// # Errors
 /// As [`Store::open`](crate::Store::open); `NotADatabase` when there is none.
-pub fn read(disk: &dyn Disk) -> Result<(Box<dyn Send + Sync>, Contents), StoreError> {
+pub fn read(disk: &dyn Disk, places: &dyn SnapshotPlaces) -> Result<(Box<dyn Send + Sync>, Contents), StoreError> {
     let lock = take_lock(disk)?;
-    let Some(manifest) = Manifest::read(disk)? else {
-        check_empty(disk)?;
-        return Err(StoreError::NotADatabase { place: disk.place(), detail: format!("it has no {MANIFEST}") });
-    };
-    Ok((lock, Contents::load(disk, &manifest)?.0))
+    let manifest = manifest_of(disk)?;
+    let there = elsewhere(places, &manifest.place)?;
+    Ok((lock, Contents::load(disk, there.as_deref().unwrap_or(disk), &manifest)?.0))
+}
+
+fn manifest_of(disk: &dyn Disk) -> Result<Manifest, StoreError> {
+    if let Some(manifest) = Manifest::read(disk)? {
+        return Ok(manifest);
+    }
+    check_empty(disk)?;
+    Err(StoreError::NotADatabase { place: disk.place(), detail: format!("it has no {MANIFEST}") })
 }
 
 /// Reads and checks every byte of a database.
@@ -54,13 +62,20 @@ pub fn read(disk: &dyn Disk) -> Result<(Box<dyn Send + Sync>, Contents), StoreEr
 /// # Errors
 /// `Damaged` names the first file that is; otherwise as [`Store::open`](crate::Store::open).
 pub fn check(disk: &dyn Disk) -> Result<Report, StoreError> {
+    check_with(disk, &LocalPlaces)
+}
+
+/// As [`check`], where snapshots may lie in any of these places.
+///
+/// # Errors
+/// As [`check`]; `Io` when the place cannot be reached.
+pub fn check_with(disk: &dyn Disk, places: &dyn SnapshotPlaces) -> Result<Report, StoreError> {
     let _lock = take_lock(disk)?;
     let place = disk.place();
-    let Some(manifest) = Manifest::read(disk)? else {
-        check_empty(disk)?;
-        return Err(StoreError::NotADatabase { place, detail: format!("it has no {MANIFEST}") });
-    };
-    let (contents, end): (Contents, LogEnd) = Contents::load(disk, &manifest)?;
+    let manifest = manifest_of(disk)?;
+    let there = elsewhere(places, &manifest.place)?;
+    let snapshots = there.as_deref().unwrap_or(disk);
+    let (contents, end): (Contents, LogEnd) = Contents::load(disk, snapshots, &manifest)?;
     let mut objects = Vec::new();
     for object in contents.objects() {
         let mut n_rows = 0;
@@ -77,6 +92,12 @@ pub fn check(disk: &dyn Disk) -> Result<Report, StoreError> {
             let size = disk.open(&name).and_then(|file| file.size()).map_err(failed)?;
             files.push((name, size));
         }
+    }
+    if manifest.snapshot != 0 && !manifest.place.is_empty() {
+        let name = snapshot_name(manifest.snapshot);
+        let size = snapshots.open(&name).and_then(|file| file.size());
+        let size = size.map_err(|error| StoreError::of_io(&snapshots.place(), "read", &name, &error))?;
+        files.push((format!("{}/{name}", manifest.place), size));
     }
     Ok(Report {
         files,

@@ -30,7 +30,7 @@ pub struct Contents {
     n_created: u64,
     facts: BTreeMap<(u64, String), Vec<u8>>,
     /// Files in which rows lie.
-    files: Vec<(String, Arc<dyn DiskFile>)>,
+    files: Vec<ContentsFile>,
     time: i64,
     id_max: u64,
     n_commits: u64,
@@ -45,6 +45,14 @@ pub(crate) struct LogEntry {
     rows: Vec<Place>,
     /// Whether some diffs are not +1.
     is_signed: bool,
+}
+
+/// A file in which rows lie.
+#[derive(Clone)]
+struct ContentsFile {
+    place: String,
+    name: String,
+    file: Arc<dyn DiskFile>,
 }
 
 /// Where a batch lies.
@@ -179,21 +187,27 @@ impl Contents {
     }
 
     fn read(&self, place: Place) -> Result<Batch, StoreError> {
-        let (name, file) = &self.files[place.file as usize];
+        let of = &self.files[place.file as usize];
         let mut bytes = vec![0; place.length as usize];
-        file.read_at(place.at, &mut bytes).map_err(|error| StoreError::of_io(&self.place, "read", name, &error))?;
+        let read = of.file.read_at(place.at, &mut bytes);
+        read.map_err(|error| StoreError::of_io(&of.place, "read", &of.name, &error))?;
         wire::read(&bytes).map_err(|error| StoreError::Damaged {
-            place: self.place.clone(),
-            file: name.clone(),
+            place: of.place.clone(),
+            file: of.name.clone(),
             offset: place.at,
             detail: error.to_string(),
         })
     }
 
-    /// What the snapshot of the manifest and all segments of the log make.
-    pub(crate) fn load(disk: &dyn Disk, manifest: &Manifest) -> Result<(Contents, LogEnd), StoreError> {
+    /// What the snapshot of the manifest, which lies on `snapshots`, and all segments of the log
+    /// make.
+    pub(crate) fn load(
+        disk: &dyn Disk,
+        snapshots: &dyn Disk,
+        manifest: &Manifest,
+    ) -> Result<(Contents, LogEnd), StoreError> {
         let mut contents = Contents { place: disk.place(), ..Contents::default() };
-        contents.load_snapshot(disk, manifest)?;
+        contents.load_snapshot(snapshots, manifest)?;
         let mut numbers: Vec<u64> = disk
             .names()
             .map_err(|error| StoreError::of_io(&contents.place, "list", "the files", &error))?
@@ -204,19 +218,19 @@ impl Contents {
         numbers.sort_unstable();
         let mut end = LogEnd::before(manifest);
         if numbers.is_empty() {
-            return Err(contents.missing(&segment_name(manifest.segment)));
+            return Err(missing(disk, &segment_name(manifest.segment)));
         }
         for (idx, number) in numbers.iter().enumerate() {
             let due = manifest.segment + idx as u64;
             if *number != due {
-                return Err(contents.missing(&segment_name(due)));
+                return Err(missing(disk, &segment_name(due)));
             }
             let is_open = manifest.last == 0 && idx + 1 == numbers.len();
             let tail = if is_open { Tail::MayBeTorn } else { Tail::IsSealed };
             end = contents.load_segment(disk, *number, tail, end)?;
         }
         if end.segment < manifest.last {
-            return Err(contents.missing(&segment_name(manifest.last)));
+            return Err(missing(disk, &segment_name(manifest.last)));
         }
         if end.sequence < manifest.closed {
             let detail = format!("it ends at frame {}, and had {} when it was closed", end.sequence, manifest.closed);
@@ -229,11 +243,12 @@ impl Contents {
     /// What the snapshot of the manifest and the sealed segments before `until` make.
     pub(crate) fn load_sealed(
         disk: &dyn Disk,
+        snapshots: &dyn Disk,
         manifest: &Manifest,
         until: u64,
     ) -> Result<(Contents, LogEnd), StoreError> {
         let mut contents = Contents { place: disk.place(), ..Contents::default() };
-        contents.load_snapshot(disk, manifest)?;
+        contents.load_snapshot(snapshots, manifest)?;
         let mut end = LogEnd::before(manifest);
         for number in manifest.segment..until {
             end = contents.load_segment(disk, number, Tail::IsSealed, end)?;
@@ -247,7 +262,7 @@ impl Contents {
         }
         let name = snapshot_name(manifest.snapshot);
         let file = self.open(disk, &name)?;
-        let (mut reader, header) = FrameReader::open(&self.place, &name, file, SNAPSHOT_MAGIC)?;
+        let (mut reader, header) = FrameReader::open(&disk.place(), &name, file, SNAPSHOT_MAGIC)?;
         if header != (FileHeader { number: manifest.snapshot, first_sequence: 1, chain: 0 }) {
             return Err(reader.damaged(0, "it has the number of another snapshot"));
         }
@@ -340,16 +355,11 @@ impl Contents {
     fn open(&mut self, disk: &dyn Disk, name: &str) -> Result<Arc<dyn DiskFile>, StoreError> {
         let file: Arc<dyn DiskFile> = match disk.open(name) {
             Ok(file) => file.into(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(self.missing(name)),
-            Err(error) => return Err(StoreError::of_io(&self.place, "open", name, &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing(disk, name)),
+            Err(error) => return Err(StoreError::of_io(&disk.place(), "open", name, &error)),
         };
-        self.files.push((name.to_string(), file.clone()));
+        self.files.push(ContentsFile { place: disk.place(), name: name.to_string(), file: file.clone() });
         Ok(file)
-    }
-
-    fn missing(&self, name: &str) -> StoreError {
-        let (place, file) = (self.place.clone(), name.to_string());
-        StoreError::Damaged { place, file, offset: 0, detail: "it is missing".to_string() }
     }
 
     /// What a frame says, or what is wrong with it.
@@ -435,4 +445,9 @@ impl std::fmt::Debug for Contents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Contents").field("objects", &self.objects()).field("time", &self.time).finish_non_exhaustive()
     }
+}
+
+fn missing(disk: &dyn Disk, name: &str) -> StoreError {
+    let (place, file) = (disk.place(), name.to_string());
+    StoreError::Damaged { place, file, offset: 0, detail: "it is missing".to_string() }
 }

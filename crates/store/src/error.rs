@@ -41,6 +41,14 @@ pub enum StoreError {
         /// What is missing.
         detail: String,
     },
+    /// What was named as the place of snapshots is none.
+    #[error("{place} is no place for snapshots: {detail}")]
+    NotAPlace {
+        /// What was named.
+        place: String,
+        /// What is wrong with it.
+        detail: String,
+    },
     /// A file is not what was written.
     #[error("file {file} of the database in {place} is damaged at byte {offset}: {detail}")]
     Damaged {

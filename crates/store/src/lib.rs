@@ -15,7 +15,7 @@
 //!
 //! Reading order: [`disk`](Disk), [`frame`] (the format), [`commit`] (what is in a frame),
 //! [`contents`] (reading), [`log`] (writing), [`store`] (syncing, tickets), [`snapshot`],
-//! [`manifest`], [`check`](check()).
+//! [`places`] (snapshots elsewhere), [`manifest`], [`check`](check()).
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -25,18 +25,22 @@ mod contents;
 mod disk;
 mod error;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod local;
 mod log;
 mod manifest;
+mod places;
 mod simulated;
 mod snapshot;
 mod store;
 
-pub use check::{CheckedObject, Report, check, read};
+pub use check::{CheckedObject, Report, check, check_with, read};
 pub use commit::{Commit, Created, Fact};
 pub use contents::Contents;
 pub use disk::{Disk, DiskFile};
 pub use error::StoreError;
 pub use local::LocalDisk;
+pub use places::{LocalPlaces, SnapshotListener, SnapshotPlaces, Snapshots};
 pub use simulated::{Faults, SimulatedDisk};
 pub use store::{Durability, Statistics, Store, StoreOptions, Threads, Ticket};

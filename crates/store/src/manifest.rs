@@ -14,6 +14,9 @@
 //!   chain 99887766       checksum of the last of them
 //!   closed 5200          frames when it was closed
 //!   last 7               the last segment when it was closed, or 0: it is open, or was not closed
+//!   identity 88776655    of the database, once its snapshots have a place of their own
+//!   place s3://b/p/id    where the snapshot lies, unless in the folder
+//!   next s3://b/p/id     where the next one goes, unless into the folder
 //!   checksum 11223344    of the lines above
 //! ```
 
@@ -36,6 +39,9 @@ pub(crate) struct Manifest {
     pub chain: u32,
     pub closed: u64,
     pub last: u64,
+    pub identity: u64,
+    pub place: String,
+    pub next_place: String,
 }
 
 impl Manifest {
@@ -77,6 +83,9 @@ impl Manifest {
                 "chain" => manifest.chain = number()? as u32,
                 "closed" => manifest.closed = number()?,
                 "last" => manifest.last = number()?,
+                "identity" => manifest.identity = number()?,
+                "place" => manifest.place = value.to_string(),
+                "next" => manifest.next_place = value.to_string(),
                 "checksum" => {
                     let is_whole = number()? == u64::from(crc32fast::hash(&bytes[..offset]))
                         && offset + line.len() == bytes.len()
@@ -91,11 +100,19 @@ impl Manifest {
     }
 
     fn to_text(&self) -> String {
-        let Manifest { incarnation, snapshot, segment, sequence, chain, closed, last } = self;
-        let lines = format!(
+        let Manifest { incarnation, snapshot, segment, sequence, chain, closed, last, .. } = self;
+        let mut lines = format!(
             "{TITLE}\nversion {VERSION}\nincarnation {incarnation}\nsnapshot {snapshot}\nsegment {segment}\n\
              sequence {sequence}\nchain {chain}\nclosed {closed}\nlast {last}\n"
         );
+        if self.identity != 0 {
+            lines += &format!("identity {}\n", self.identity);
+        }
+        for (name, url) in [("place", &self.place), ("next", &self.next_place)] {
+            if !url.is_empty() {
+                lines += &format!("{name} {url}\n");
+            }
+        }
         let checksum = crc32fast::hash(lines.as_bytes());
         format!("{lines}checksum {checksum}\n")
     }

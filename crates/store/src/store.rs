@@ -25,6 +25,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::log::{LogWriter, make_segment};
 use crate::manifest::{LOCK, MANIFEST, MANIFEST_NEW, Manifest, number_of, segment_name, snapshot_name};
+use crate::places::{Snapshots, elsewhere};
 use crate::snapshot::write_snapshot;
 
 /// How a store is set up.
@@ -39,6 +40,8 @@ pub struct StoreOptions {
     pub relaxed_after: Duration,
     /// Whether threads sync and write snapshots beside; without, only what is called is done.
     pub threads: Threads,
+    /// Where snapshots go.
+    pub snapshots: Snapshots,
 }
 
 /// Whether a store has threads of its own.
@@ -57,6 +60,7 @@ impl Default for StoreOptions {
             snapshot_bytes: 64 << 20,
             relaxed_after: Duration::from_millis(100),
             threads: Threads::Beside,
+            snapshots: Snapshots::default(),
         }
     }
 }
@@ -86,7 +90,7 @@ struct Inner {
     /// Wakes the thread beside.
     due: Condvar,
     manifest: Mutex<Manifest>,
-    snapshots: Mutex<Snapshots>,
+    snapshots: Mutex<SnapshotState>,
     is_closing: AtomicBool,
     /// Sequence of the last frame on disk, as in `synced`, to be read without a lock.
     synced_sequence: AtomicU64,
@@ -113,13 +117,16 @@ struct Synced {
 type Call = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 #[derive(Default)]
-struct Snapshots {
+struct SnapshotState {
     bytes: u64,
     running: Option<JoinHandle<()>>,
     is_running: bool,
     /// Not before the log has so many bytes.
     not_before: u64,
     problem: Option<StoreError>,
+    /// Number of the last one that was begun. Numbers are not used twice: a manifest that could not
+    /// be written may be on disk all the same, and names one.
+    last_number: u64,
 }
 
 #[derive(Default)]
@@ -212,8 +219,11 @@ impl Store {
             Some(found) => found,
             None => initialise(disk.as_ref())?,
         };
-        let (contents, end) = Contents::load(disk.as_ref(), &found)?;
-        let manifest = Manifest { incarnation: found.incarnation + 1, closed: 0, last: 0, ..found.clone() };
+        let places = options.snapshots.places.as_ref();
+        let snapshots = elsewhere(places, &found.place)?.unwrap_or_else(|| disk.clone());
+        let (contents, end) = Contents::load(disk.as_ref(), snapshots.as_ref(), &found)?;
+        let mut manifest = Manifest { incarnation: found.incarnation + 1, closed: 0, last: 0, ..found.clone() };
+        options.snapshots.choose(&mut manifest)?;
         let (writer, manifest) = match start_writing(&disk, &manifest, &end) {
             Ok(writer) => (writer, manifest),
             Err(error @ (StoreError::Full { .. } | StoreError::Denied { .. })) => {
@@ -223,8 +233,9 @@ impl Store {
         };
         let snapshot_bytes = match manifest.snapshot {
             0 => 0,
-            number => disk.open(&snapshot_name(number)).and_then(|file| file.size()).unwrap_or(0),
+            number => snapshots.open(&snapshot_name(number)).and_then(|file| file.size()).unwrap_or(0),
         };
+        drop(snapshots);
         let inner = Arc::new(Inner {
             synced: Mutex::new(Synced {
                 sequence: end.sequence,
@@ -238,7 +249,7 @@ impl Store {
             due: Condvar::new(),
             writer: Mutex::new(writer),
             manifest: Mutex::new(manifest),
-            snapshots: Mutex::new(Snapshots { bytes: snapshot_bytes, ..Snapshots::default() }),
+            snapshots: Mutex::new(SnapshotState { bytes: snapshot_bytes, ..SnapshotState::default() }),
             is_closing: AtomicBool::new(false),
             log_bytes: AtomicU64::new(end.bytes),
             counts: Counts::default(),
@@ -256,6 +267,7 @@ impl Store {
                 Some(started.map_err(|error| StoreError::of_io(&place(), "start", "the thread of the log", &error))?)
             }
         };
+        inner.try_place_beside();
         Ok((Store { inner, keeper }, contents))
     }
 
@@ -316,7 +328,7 @@ impl Store {
             }
             snapshots.is_running = true;
         }
-        let result = self.inner.write_snapshot();
+        let result = self.inner.snapshot();
         lock(&self.inner.snapshots).is_running = false;
         result
     }
@@ -392,13 +404,12 @@ impl Store {
         let of_thread = inner.clone();
         snapshots.is_running = true;
         let started = thread.spawn(move || {
-            let result = of_thread.write_snapshot();
+            let result = of_thread.snapshot();
             let mut snapshots = lock(&of_thread.snapshots);
             snapshots.is_running = false;
             // After a failure the log first grows by another half.
             let log_bytes = of_thread.log_bytes.load(Ordering::Relaxed);
             snapshots.not_before = if result.is_ok() { 0 } else { log_bytes + log_bytes / 2 };
-            snapshots.problem = result.err();
         });
         match started {
             Ok(thread) => snapshots.running = Some(thread),
@@ -415,6 +426,29 @@ impl Drop for Store {
 }
 
 impl Inner {
+    /// Tries a place of snapshots that is not the folder, on a thread of its own if there are any:
+    /// a place that does not answer does not delay the opening.
+    fn try_place_beside(self: &Arc<Inner>) {
+        if lock(&self.manifest).next_place.is_empty() {
+            return;
+        }
+        if self.options.threads == Threads::None {
+            return self.try_place();
+        }
+        let inner = self.clone();
+        let thread = std::thread::Builder::new().name("anabranch snapshot".to_string());
+        let mut snapshots = lock(&self.snapshots);
+        snapshots.is_running = true;
+        let started = thread.spawn(move || {
+            inner.try_place();
+            lock(&inner.snapshots).is_running = false;
+        });
+        match started {
+            Ok(thread) => snapshots.running = Some(thread),
+            Err(_) => snapshots.is_running = false,
+        }
+    }
+
     fn sync_to(&self, sequence: u64) -> Result<(), StoreError> {
         let mut synced = lock(&self.synced);
         loop {
@@ -508,6 +542,40 @@ impl Inner {
         }
     }
 
+    /// Writes a snapshot, and notes and tells what has become of it.
+    fn snapshot(&self) -> Result<(), StoreError> {
+        let result = self.write_snapshot();
+        self.note_snapshot(result.as_ref().err());
+        result
+    }
+
+    fn note_snapshot(&self, problem: Option<&StoreError>) {
+        lock(&self.snapshots).problem = problem.cloned();
+        if let Some(told) = &self.options.snapshots.told {
+            told(problem);
+        }
+    }
+
+    /// Asks the place of the snapshots to come whether it is there, so that users hear at once what
+    /// is wrong with it. What was left over there is removed.
+    fn try_place(&self) {
+        let manifest = lock(&self.manifest).clone();
+        let place = elsewhere(self.options.snapshots.places.as_ref(), &manifest.next_place);
+        let tried = place.and_then(|place| {
+            let Some(place) = place else { return Ok(()) };
+            let names = place.names();
+            names.map_err(|error| StoreError::of_io(&place.place(), "reach", "the place of snapshots", &error))?;
+            // (Elsewhere lie snapshots that another database may have been made of.)
+            if manifest.place == manifest.next_place && manifest.snapshot != 0 {
+                remove_snapshots(place.as_ref(), &manifest);
+            }
+            Ok(())
+        });
+        if let Err(problem) = tried {
+            self.note_snapshot(Some(&problem));
+        }
+    }
+
     /// Folds the snapshot and the log so far into another snapshot.
     fn write_snapshot(&self) -> Result<(), StoreError> {
         let before = lock(&self.manifest).clone();
@@ -519,26 +587,38 @@ impl Inner {
             self.rotate(&mut writer)?;
             (writer.segment(), writer.sequence(), writer.chain())
         };
-        let (contents, end) = Contents::load_sealed(self.disk.as_ref(), &before, segment)?;
-        let number = before.snapshot + 1;
-        let written = write_snapshot(self.disk.as_ref(), &contents, number, (sequence, chain));
+        let places = self.options.snapshots.places.as_ref();
+        let there = elsewhere(places, &before.place)?.unwrap_or_else(|| self.disk.clone());
+        let (contents, end) = Contents::load_sealed(self.disk.as_ref(), there.as_ref(), &before, segment)?;
+        let number = {
+            let mut snapshots = lock(&self.snapshots);
+            snapshots.last_number = snapshots.last_number.max(before.snapshot) + 1;
+            snapshots.last_number
+        };
+        let target = elsewhere(places, &before.next_place)?.unwrap_or_else(|| self.disk.clone());
+        let written = write_snapshot(target.as_ref(), &contents, number, (sequence, chain));
         let bytes = match written {
             Ok(bytes) => bytes,
             Err(error) => {
-                let _ = self.disk.remove(&snapshot_name(number));
+                let _ = target.remove(&snapshot_name(number));
                 return Err(error);
             }
         };
         {
             let mut manifest = lock(&self.manifest);
-            let after = Manifest { snapshot: number, segment, sequence, chain, ..manifest.clone() };
+            let place = before.next_place;
+            let after = Manifest { snapshot: number, segment, sequence, chain, place, ..manifest.clone() };
             after.write(self.disk.as_ref())?;
             *manifest = after;
         }
         self.log_bytes.fetch_sub(end.bytes.min(self.log_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
         lock(&self.snapshots).bytes = bytes;
         self.counts.snapshots.fetch_add(1, Ordering::Relaxed);
-        remove_leftovers(self.disk.as_ref(), &lock(&self.manifest));
+        let manifest = lock(&self.manifest).clone();
+        remove_leftovers(self.disk.as_ref(), &manifest);
+        if !manifest.place.is_empty() {
+            remove_snapshots(target.as_ref(), &manifest);
+        }
         Ok(())
     }
 }
@@ -621,12 +701,22 @@ fn start_writing(disk: &Arc<dyn Disk>, manifest: &Manifest, end: &LogEnd) -> Res
 
 /// Removes files that the manifest does not name. What cannot be removed is tried again next time.
 fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) {
+    let is_elsewhere = !manifest.place.is_empty();
     for name in disk.names().unwrap_or_default() {
         let is_old = number_of(&name, ".log").is_some_and(|number| number < manifest.segment)
-            || number_of(&name, ".snapshot").is_some_and(|number| number != manifest.snapshot)
+            || number_of(&name, ".snapshot").is_some_and(|number| number != manifest.snapshot || is_elsewhere)
             || name == MANIFEST_NEW;
         if is_old {
             let _ = disk.remove(&name);
+        }
+    }
+}
+
+/// Removes the snapshots of this database that the place holds beside the one that counts.
+fn remove_snapshots(there: &dyn Disk, manifest: &Manifest) {
+    for name in there.names().unwrap_or_default() {
+        if number_of(&name, ".snapshot").is_some_and(|number| number != manifest.snapshot) {
+            let _ = there.remove(&name);
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn run(demo: &Demo, workers: usize) -> Result<Status, Error> {
     };
     let exhibits = exhibits(&text, &statements);
     checked(write!(stdout(), "{text}\n-- {name} was all of it. It runs now, on {workers} workers.\n\n"))?;
-    let host = Host::start(workers, None)?;
+    let host = Host::start(workers, None, None)?;
     let interrupt = host.interrupt();
     signals::listen(move || interrupt.trigger());
     let started = Instant::now();

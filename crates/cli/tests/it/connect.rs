@@ -7,13 +7,13 @@ use std::process::{Child, Stdio};
 use crate::support::Place;
 
 /// A server of the same binary, which ends with its test.
-struct Server {
+pub struct Server {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Server {
-    fn start(place: &Place) -> Server {
+    pub fn start(place: &Place) -> Server {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = format!("127.0.0.1:{port}");
         let mut command = place.command(&["serve", "--listen", &address, "--log", "info", "--log-json"]);
@@ -30,6 +30,13 @@ impl Server {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         Server { child, url: format!("postgresql://ann@{address}/any") }
+    }
+}
+
+impl Server {
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 }
 

@@ -7,6 +7,7 @@ mod datalog;
 mod demo;
 mod first_hour;
 mod folder;
+mod idle;
 mod kill;
 mod linear_road;
 mod output;

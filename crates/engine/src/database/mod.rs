@@ -79,6 +79,10 @@ impl Database {
             return Err(Error::invalid("a database has at least one worker")
                 .with_hint("Set workers to 1, or use a Session, which works on the caller's thread."));
         }
+        if let (None, Some(place)) = (&options.path, &options.engine.snapshots.place) {
+            return Err(Error::invalid(format!("a database in memory has no snapshots to keep in {place}"))
+                .with_hint("Name a folder for the database: its log stays there."));
+        }
         let engine = Options { workers: options.workers, ..options.engine };
         let memory_limit = options.memory_limit;
         let engine = match options.path {

@@ -85,7 +85,7 @@ mod write;
 
 pub(crate) use context::{Named, PlanContext};
 pub(crate) use cursor::fetch_deadline;
-pub use durable::{DumpOptions, SourceRows, dump, dump_on};
+pub use durable::{DumpOptions, SourceRows, dump, dump_on, dump_with};
 pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};
 pub use outcome::{Changes, Outcome, RelationInfo, Rows, SourceState, SourceStatus, StepStatus, Subscription};
 pub(crate) use parameters::parse_one;

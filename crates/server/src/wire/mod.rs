@@ -10,6 +10,8 @@
 //! (what they hear), [`rows`] (values out), [`parameters`] (values in).
 
 pub(crate) mod frames;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod message;
 pub(crate) mod parameters;
 pub(crate) mod reply;

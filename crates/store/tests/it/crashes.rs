@@ -37,36 +37,46 @@ fn work(store: &Store, open: &mut Open, rng: &mut Rng, n_steps: usize) -> Result
     Ok(())
 }
 
+/// Opens, works and stops some times; after each stop there is a state that was, and not one before
+/// what was acknowledged.
+fn crash_some_times(rng: &mut Rng, n_crashes: usize) {
+    let mut disk = SimulatedDisk::new();
+    let mut state = Model::default();
+    for _ in 0..n_crashes {
+        let stops_at = disk.n_operations() + rng.below(120) as u64;
+        disk.set_faults(Faults { stops_at: Some(stops_at), ..Faults::default() });
+        let mut open = Open { states: vec![state.clone()], n_durable: 0, tickets: vec![] };
+        match Store::open(Arc::new(disk.clone()), small()) {
+            Ok((store, contents)) => {
+                assert_eq!(Model::of(&contents), state, "opening twice gives the same");
+                let n_steps = rng.below(60);
+                let worked = work(&store, &mut open, rng, n_steps);
+                if rng.chance(20) && worked.is_ok() && store.close().is_ok() {
+                    open.n_durable = open.states.len() - 1;
+                }
+            }
+            Err(error) => assert!(matches!(error, StoreError::Io { .. }), "{error}"),
+        }
+        disk = disk.crash(|bound| rng.below(bound));
+        let (store, contents) = Store::open(Arc::new(disk.clone()), small()).unwrap();
+        let found = Model::of(&contents);
+        let place = open.states.iter().rposition(|state| *state == found);
+        let place = place.unwrap_or_else(|| panic!("{found:?} is no state that was"));
+        assert!(place >= open.n_durable, "commit {} was acknowledged, {place} is there", open.n_durable);
+        state = found;
+        drop((store, contents));
+    }
+}
+
 #[test]
 fn what_was_acknowledged_is_there_after_any_crash_and_nothing_is_there_in_part() {
-    run(100, |rng| {
-        let mut disk = SimulatedDisk::new();
-        let mut state = Model::default();
-        for _ in 0..6 {
-            let stops_at = disk.n_operations() + rng.below(120) as u64;
-            disk.set_faults(Faults { stops_at: Some(stops_at), ..Faults::default() });
-            let mut open = Open { states: vec![state.clone()], n_durable: 0, tickets: vec![] };
-            match Store::open(Arc::new(disk.clone()), small()) {
-                Ok((store, contents)) => {
-                    assert_eq!(Model::of(&contents), state, "opening twice gives the same");
-                    let n_steps = rng.below(60);
-                    let worked = work(&store, &mut open, rng, n_steps);
-                    if rng.chance(20) && worked.is_ok() && store.close().is_ok() {
-                        open.n_durable = open.states.len() - 1;
-                    }
-                }
-                Err(error) => assert!(matches!(error, StoreError::Io { .. }), "{error}"),
-            }
-            disk = disk.crash(|bound| rng.below(bound));
-            let (store, contents) = Store::open(Arc::new(disk.clone()), small()).unwrap();
-            let found = Model::of(&contents);
-            let place = open.states.iter().rposition(|state| *state == found);
-            let place = place.unwrap_or_else(|| panic!("{found:?} is no state that was"));
-            assert!(place >= open.n_durable, "commit {} was acknowledged, {place} is there", open.n_durable);
-            state = found;
-            drop((store, contents));
-        }
-    });
+    run(100, |rng| crash_some_times(rng, 6));
+}
+
+/// As above, where a fuzzer decides (`cargo bolero test`).
+#[test]
+fn crashes_that_coverage_leads_to_lose_nothing() {
+    bolero::check!().with_iterations(20).for_each(|bytes: &[u8]| crash_some_times(&mut Rng::of_bytes(bytes), 1));
 }
 
 #[test]

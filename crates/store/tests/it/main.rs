@@ -7,3 +7,4 @@ mod damage;
 mod faults;
 mod files;
 mod model;
+mod places;

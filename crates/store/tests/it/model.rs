@@ -8,19 +8,33 @@ use anabranch_store::{Commit, Contents, Created, Fact, StoreError, StoreOptions,
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::Int64Type;
 
-/// SplitMix64.
-pub struct Rng(u64);
+/// SplitMix64, behind bytes that were given.
+pub struct Rng {
+    state: u64,
+    given: Vec<u8>,
+    n_taken: usize,
+}
 
 impl Rng {
     /// The sequence of a case: `SEED` if it is set.
     pub fn of(case: u64) -> Rng {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(case);
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Rng { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), given: vec![], n_taken: 0 }
+    }
+
+    /// The sequence that takes a byte a number, as far as there are bytes: what a fuzzer changes is
+    /// then one decision.
+    pub fn of_bytes(bytes: &[u8]) -> Rng {
+        Rng { state: 0, given: bytes.to_vec(), n_taken: 0 }
     }
 
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
+        if let Some(byte) = self.given.get(self.n_taken) {
+            self.n_taken += 1;
+            return u64::from(*byte);
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^ (bits >> 31)

@@ -19,10 +19,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["batch"]),
     ("engine", &["batch", "spec", "arrangement", "flow", "operators", "plan", "sql", "store"]),
     ("file", &["batch", "plan", "sql", "engine"]),
+    ("bucket", &["store"]),
     ("shards", &["batch", "arrangement", "flow", "operators", "plan", "sql", "engine"]),
     ("linear-road", &["batch", "plan", "engine", "shards"]),
     ("datalog", &["batch", "plan", "engine"]),
-    ("server", &["batch", "plan", "sql", "engine", "file"]),
+    ("server", &["batch", "plan", "sql", "engine", "file", "bucket"]),
     (
         "cli",
         &[
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sql",
             "engine",
             "file",
+            "bucket",
             "datalog",
             "server",
             "linear-road",
@@ -41,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("python", &["batch", "plan", "sql", "engine", "file", "server", "shards", "cli"]),
+    ("python", &["batch", "plan", "sql", "engine", "file", "bucket", "server", "shards", "cli"]),
     (
         "testing",
         &["batch", "spec", "arrangement", "flow", "operators", "plan", "sql", "engine", "file", "store", "shards"],
@@ -85,7 +87,8 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("postgres-protocol", &["cli"]),
     ("ring", &["server"]),
     ("axum", &["server"]),
-    ("tokio", &["server"]),
+    ("object_store", &["bucket"]),
+    ("tokio", &["server", "bucket"]),
     ("pyo3", &["python"]),
 ];
 

@@ -18,7 +18,7 @@ use anabranch_batch::{Batch, types};
 use anabranch_sql::statement::{CreateSource, CreateTable, Made, Rules, Statement};
 use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, output};
-use anabranch_store::{Contents, Disk, LocalDisk};
+use anabranch_store::{Contents, Disk, LocalDisk, LocalPlaces, SnapshotPlaces};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, Schema};
@@ -56,8 +56,22 @@ pub enum SourceRows {
 /// As [`Session::open_folder`](crate::Session::open_folder); `Unavailable` when the script cannot
 /// be written; `Data` when a row is there a negative number of times, which no script can make.
 pub fn dump(folder: &Path, options: DumpOptions, out: &mut dyn Write) -> Result<(), Error> {
+    dump_with(folder, &LocalPlaces, options, out)
+}
+
+/// As [`dump`], where snapshots may lie in any of these places.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_with(
+    folder: &Path,
+    places: &dyn SnapshotPlaces,
+    options: DumpOptions,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let disk = LocalDisk::existing(folder).map_err(|error| folder_error(folder.to_path_buf(), &error))?;
-    dump_on(&disk, options, out)
+    let (_lock, contents) = anabranch_store::read(&disk, places)?;
+    Script { contents, options, out }.write()
 }
 
 /// As [`dump`], from any disk.
@@ -65,9 +79,8 @@ pub fn dump(folder: &Path, options: DumpOptions, out: &mut dyn Write) -> Result<
 /// # Errors
 /// As [`dump`].
 pub fn dump_on(disk: &dyn Disk, options: DumpOptions, out: &mut dyn Write) -> Result<(), Error> {
-    let (_lock, contents) = anabranch_store::read(disk)?;
-    let mut script = Script { contents, options, out };
-    script.write()
+    let (_lock, contents) = anabranch_store::read(disk, &LocalPlaces)?;
+    Script { contents, options, out }.write()
 }
 
 struct Script<'a> {

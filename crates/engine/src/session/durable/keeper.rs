@@ -97,6 +97,9 @@ impl From<StoreError> for Error {
             StoreError::NotADatabase { .. } => Error::invalid(text)
                 .with_sqlstate("3D000")
                 .with_hint("Name an empty folder, or one that holds a database."),
+            StoreError::NotAPlace { .. } => Error::invalid(text).with_sqlstate("22023").with_hint(
+                "Name a bucket, as s3://backups/shop, a folder, as file:///mnt/backup, or folder for the folder of the database.",
+            ),
             StoreError::Damaged { .. } => Error::data(text)
                 .with_sqlstate("XX001")
                 .with_detail("Nothing was changed, and nothing is guessed.")

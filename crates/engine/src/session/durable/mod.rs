@@ -22,5 +22,5 @@ mod facts;
 mod keeper;
 mod restore;
 
-pub use dump::{DumpOptions, SourceRows, dump, dump_on};
+pub use dump::{DumpOptions, SourceRows, dump, dump_on, dump_with};
 pub(super) use facts::{COLUMNS, COUNTERS, DEFINITION, RETAIN_HISTORY, SOURCE, WATERMARK, columns_value};

@@ -47,7 +47,8 @@ impl Session {
     /// damaged, `Invalid` when the folder holds something else or another version wrote it.
     pub fn open_folder(folder: &Path, options: Options) -> Result<Session, Error> {
         let disk = LocalDisk::create(folder).map_err(|error| folder_error(folder.to_path_buf(), &error))?;
-        Session::open_on(Arc::new(disk), StoreOptions::default(), options)
+        let keeping = StoreOptions { snapshots: options.snapshots.clone(), ..StoreOptions::default() };
+        Session::open_on(Arc::new(disk), keeping, options)
     }
 
     /// As [`open_folder`](Self::open_folder), on any disk.

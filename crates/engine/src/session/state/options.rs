@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_store::Durability;
+use anabranch_store::{Durability, Snapshots};
 
 use crate::clock::{Clock, WallClock};
 use crate::sharing::Sharing;
@@ -33,6 +33,8 @@ pub struct Options {
     /// When a commit of a database in a folder counts as done, unless `SET durability` says
     /// otherwise.
     pub durability: Durability,
+    /// Where snapshots of a database in a folder go: beside its log, unless a place is named.
+    pub snapshots: Snapshots,
 }
 
 impl Default for Options {
@@ -47,6 +49,7 @@ impl Default for Options {
             sharing: Sharing::Full,
             retain_history: Duration::ZERO,
             durability: Durability::Full,
+            snapshots: Snapshots::default(),
         }
     }
 }
