@@ -15,13 +15,13 @@ use std::sync::Arc;
 use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, Result as DfResult, ScalarValue, internal_datafusion_err};
+use datafusion_common::{Column, DFSchema, ExprSchema, Result as DfResult, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Distinct, LogicalPlan, Union};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, lit};
 
 use super::conform::{conform, types_of};
-use crate::functions::numerics::plain_operation;
+use crate::functions::numerics::{compute_plain, plain_comparison, plain_operation};
 use crate::resolve::context::is_kept_view;
 
 /// PostgreSQL's type of a whole number.
@@ -37,19 +37,64 @@ pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let mut is_changed = false;
     let settled = plan.transform_up_with_subqueries(|node| {
         let node = match is_changed {
-            true => again(node)?,
+            true => again(node, None)?,
             false => node,
         };
         let settled = settle_in(node)?;
         is_changed |= settled.transformed;
         Ok(settled)
     })?;
-    Ok(settled.data)
+    match is_changed {
+        true => Ok(settled.data.transform_up_with_subqueries(tell_outer)?.data),
+        false => Ok(settled.data),
+    }
 }
 
-/// A node whose inputs may have other types than when it was made.
-fn again(node: LogicalPlan) -> DfResult<LogicalPlan> {
-    let LogicalPlan::Union(union) = node else { return node.recompute_schema() };
+/// Tells the subqueries of a node what types its columns have by now.
+fn tell_outer(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let outer = below_of(&node);
+    let told = node.map_subqueries(|subquery| {
+        subquery.transform_up_with_subqueries(|node| again(node, Some(&outer)).map(Transformed::yes))
+    })?;
+    match told.transformed {
+        true => Ok(Transformed::yes(again(told.data, None)?)),
+        false => Ok(told),
+    }
+}
+
+/// The columns that the expressions of a node may name.
+fn below_of(node: &LogicalPlan) -> DFSchema {
+    let mut schema = DFSchema::empty();
+    for input in node.inputs() {
+        schema.merge(input.schema());
+    }
+    schema
+}
+
+/// A node whose inputs, or the query around it, may have other types than when it was made.
+fn again(node: LogicalPlan, outer: Option<&DFSchema>) -> DfResult<LogicalPlan> {
+    let LogicalPlan::Union(union) = node else {
+        let schema = below_of(&node);
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let computed = expr.transform_up(|e| match (e, outer) {
+                (Expr::OuterReferenceColumn(is, column), Some(outer)) => {
+                    let field = outer.field_from_column(&column).map_or(is, |field| Arc::clone(field));
+                    Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+                }
+                (Expr::BinaryExpr(BinaryExpr { left, op, right }), _) if op.supports_propagation() => {
+                    let types = (left.get_type(&schema)?, right.get_type(&schema)?);
+                    let pair = plain_comparison(&left, &right, (&types.0, &types.1));
+                    let (left, right) = pair.map_or((left, right), |(left, right)| (Box::new(left), Box::new(right)));
+                    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+                }
+                (e, _) => compute_plain(e, &schema),
+            })?;
+            Ok(computed.update_data(|e| name.restore(e)))
+        })?;
+        return node.data.recompute_schema();
+    };
     let types: Vec<Vec<DataType>> = union.inputs.iter().map(|input| types_of(input)).collect();
     let mut wanted = types[0].clone();
     for (at, wanted) in wanted.iter_mut().enumerate() {
@@ -88,10 +133,7 @@ fn settle_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
     let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
     let below = Below { inputs: inputs.iter().collect() };
-    let mut schema = DFSchema::empty();
-    for input in &inputs {
-        schema.merge(input.schema());
-    }
+    let schema = below_of(&node);
     let names = NamePreserver::new(&node);
     let mut has_quotient = false;
     let settled = node.map_expressions(|expr| {

@@ -25,6 +25,8 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
             UnaryOperator::PGAbs => Some(format!("abs({expr})")),
             _ => None,
         },
+        Expr::Ceil { expr, .. } if is_text(expr) => Some(format!("ceil(CAST({expr} AS double precision))")),
+        Expr::Floor { expr, .. } if is_text(expr) => Some(format!("floor(CAST({expr} AS double precision))")),
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(format!("starts_with({left}, {right})"))
         }
