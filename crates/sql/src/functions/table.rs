@@ -15,7 +15,7 @@ use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
-use crate::functions::intervals::{IntervalField, IntervalLength, IntervalOf, IntervalPart};
+use crate::functions::intervals::{DistinctLengths, IntervalField, IntervalLength, IntervalOf, IntervalPart};
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::{Choosing, Negative, OfNumbers};
 use crate::functions::series::TypedSeries;
@@ -83,7 +83,7 @@ impl Functions {
             .chain(user_types::all())
             .chain(trigonometry::all())
             .chain(cut_time::all())
-            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()])
+            .chain([similar::udf(), IntervalLength::udf(), DistinctLengths::udf(), IsFinite::udf(), Factorial::udf()])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), json::document_row()])
