@@ -305,6 +305,15 @@ impl Choosing {
     }
 }
 
+impl Choosing {
+    /// The type that literals beside others will have. (Of arrays none is chosen: NULL within them
+    /// has another order here.)
+    fn of_literals(&self, arg_types: &[DataType]) -> Option<DataType> {
+        let is_listed = self.name() == MAKE_ARRAY;
+        one_beside_text(arg_types).filter(|is| is_listed || !matches!(is, DataType::List(_)))
+    }
+}
+
 impl ScalarUDFImpl for Choosing {
     fn name(&self) -> &str {
         self.inner.name()
@@ -319,7 +328,7 @@ impl ScalarUDFImpl for Choosing {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        match plain_among(arg_types).or_else(|| one_beside_text(arg_types)) {
+        match plain_among(arg_types).or_else(|| self.of_literals(arg_types)) {
             Some(common) if self.name() == MAKE_ARRAY => self.inner.return_type(&vec![common; arg_types.len()]),
             Some(common) => Ok(common),
             None => self.inner.return_type(&as_floats(arg_types)),
@@ -327,7 +336,7 @@ impl ScalarUDFImpl for Choosing {
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
-        match plain_among(arg_types).or_else(|| one_beside_text(arg_types)) {
+        match plain_among(arg_types).or_else(|| self.of_literals(arg_types)) {
             // (The planner has no cast to plain numerics: `settle_arguments` makes it; literals are
             // read by `common_type`.)
             Some(_) => Ok(arg_types.to_vec()),
