@@ -235,6 +235,12 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
         Some(relation) => format!("column \"{}.{}\" does not exist", relation.table(), field.name),
         None => format!("column \"{}\" does not exist", field.name),
     };
+    if matches!(field.name.as_str(), "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")
+        && !valid.iter().any(|column| column.name == field.name)
+    {
+        let what = format!("system column {}", field.name);
+        return SqlError::unsupported(what, "Rows are told apart by their values: give the table a primary key.");
+    }
     let known_relation = |name: &str| valid.iter().any(|c| c.relation.as_ref().is_some_and(|r| r.table() == name));
     if let Some(relation) = &field.relation
         && !known_relation(relation.table())

@@ -21,6 +21,7 @@ use datafusion_expr::Expr;
 use super::context::Named;
 use super::dataflows::Sink;
 use super::index::quoted;
+use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::write::n_rows;
@@ -77,6 +78,7 @@ impl Session {
         let typed = self.with_types(create)?;
         let create = typed.as_ref().unwrap_or(create);
         let schema = planned_schema("table", &create.name, &create.columns)?;
+        UniqueKey::check_types(&create.primary_key, &schema)?;
         let schema = not_null(&schema, &create.primary_key);
         let watermark = watermark(create.watermark.as_ref(), &schema)?;
         let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();

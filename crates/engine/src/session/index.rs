@@ -3,6 +3,7 @@
 use anabranch_sql::statement::{CreateIndex, UniqueClause};
 use anabranch_sql::table::quoted_path;
 
+use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
 use crate::catalog::{Index, Object, ObjectId};
@@ -14,6 +15,7 @@ impl Session {
     pub(super) fn add_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
         if create.is_unique {
             let object = self.catalog.get(&create.relation)?.clone();
+            UniqueKey::check_types(&index_columns(&object, &create.columns)?, &object.schema)?;
             let taken = create.name.as_ref().and_then(|name| self.catalog.kind_of(name));
             if taken.is_none() {
                 self.check_unique(&object, &index_columns(&object, &create.columns)?)?;

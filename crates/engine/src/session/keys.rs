@@ -9,6 +9,7 @@ use anabranch_batch::Batch;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::hash::hash_columns;
 use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, Schema};
 
 use crate::catalog::Object;
 use crate::coerce::row_text;
@@ -104,6 +105,16 @@ pub(crate) struct UniqueKey {
 impl UniqueKey {
     pub(crate) fn primary(object: &Object) -> UniqueKey {
         UniqueKey { columns: object.primary_key.clone(), is_primary: true }
+    }
+
+    /// Refuses a key whose values are equal in several spellings, and so several keys here.
+    pub(crate) fn check_types(columns: &[usize], schema: &Schema) -> Result<(), Error> {
+        let of_interval = |at: &&usize| matches!(schema.field(**at).data_type(), DataType::Interval(_));
+        let Some(at) = columns.iter().find(of_interval) else { return Ok(()) };
+        let name = schema.field(*at).name();
+        Err(Error::invalid(format!("a key of intervals (column \"{name}\") is not supported"))
+            .with_detail("1 day and 24 hours are equal, and would be two keys.")
+            .with_hint("Keep seconds or days as a number."))
     }
 
     /// The keys of these rows, those left out that equal no other.

@@ -17,6 +17,7 @@ pub(crate) mod coalesce;
 pub(crate) mod conversions;
 pub(crate) mod cut_time;
 pub(crate) mod decimal_text;
+pub(crate) mod deviations;
 pub(crate) mod digits;
 pub(crate) mod enumerations;
 pub(crate) mod expanded;

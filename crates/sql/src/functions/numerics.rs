@@ -295,13 +295,22 @@ pub(crate) struct Choosing {
 impl Choosing {
     /// The function with plain numerics, or as it is.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-        match CHOOSING.contains(&function.name()) {
+        match CHOOSING.contains(&function.name()) || function.name() == MAKE_ARRAY {
             true => Arc::new(ScalarUDF::from(Self {
                 inner: function,
                 signature: Signature::user_defined(Volatility::Immutable),
             })),
             false => function,
         }
+    }
+}
+
+impl Choosing {
+    /// The type that literals beside others will have. (Of arrays none is chosen: NULL within them
+    /// has another order here.)
+    fn of_literals(&self, arg_types: &[DataType]) -> Option<DataType> {
+        let is_listed = self.name() == MAKE_ARRAY;
+        one_beside_text(arg_types).filter(|is| is_listed || !matches!(is, DataType::List(_)))
     }
 }
 
@@ -319,15 +328,17 @@ impl ScalarUDFImpl for Choosing {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        match plain_among(arg_types) {
-            Some(plain) => Ok(plain),
+        match plain_among(arg_types).or_else(|| self.of_literals(arg_types)) {
+            Some(common) if self.name() == MAKE_ARRAY => self.inner.return_type(&vec![common; arg_types.len()]),
+            Some(common) => Ok(common),
             None => self.inner.return_type(&as_floats(arg_types)),
         }
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
-        match plain_among(arg_types) {
-            // (The planner has no cast to plain numerics: `settle_arguments` makes it.)
+        match plain_among(arg_types).or_else(|| self.of_literals(arg_types)) {
+            // (The planner has no cast to plain numerics: `settle_arguments` makes it; literals are
+            // read by `common_type`.)
             Some(_) => Ok(arg_types.to_vec()),
             None => coerced(&self.inner, arg_types),
         }
@@ -357,6 +368,16 @@ pub(crate) fn plain_among(arg_types: &[DataType]) -> Option<DataType> {
     plain_of_numbers(&arg_types.iter().map(firm).collect::<Vec<_>>())
 }
 
+const MAKE_ARRAY: &str = "make_array";
+
+/// The type of intervals, times, arrays or bytes, which literals beside them will have.
+fn one_beside_text(arg_types: &[DataType]) -> Option<DataType> {
+    let firm: Vec<&DataType> = arg_types.iter().filter(|is| !is_text(is) && !is.is_null()).collect();
+    let (first, rest) = firm.split_first()?;
+    let is_read = first.is_temporal() || matches!(first, DataType::List(_) | DataType::Binary | DataType::BinaryView);
+    (is_read && arg_types.iter().any(is_text) && rest.iter().all(|is| is == first)).then(|| (*first).clone())
+}
+
 /// The types with plain numerics as floats.
 fn as_floats(arg_types: &[DataType]) -> Vec<DataType> {
     arg_types.iter().map(|is| if *is == TYPE { DataType::Float64 } else { is.clone() }).collect()
@@ -381,7 +402,7 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }
             let name = call.func.name();
-            let wanted = if CHOOSING.contains(&name) || name == "coalesce" {
+            let wanted = if CHOOSING.contains(&name) || name == "coalesce" || name == MAKE_ARRAY {
                 plain_among(&types).or_else(|| float_of_numbers(&types))
             } else if is_ours(name, &types) {
                 None

@@ -59,6 +59,11 @@ fn is_long_product(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> b
 struct PostgresPlanner;
 
 impl ExprPlanner for PostgresPlanner {
+    /// (Ours reads literals as what they stand beside.)
+    fn plan_array_literal(&self, exprs: Vec<Expr>, _schema: &DFSchema) -> DfResult<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(call("make_array", exprs)))
+    }
+
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> DfResult<PlannerResult<RawBinaryExpr>> {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));

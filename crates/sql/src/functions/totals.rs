@@ -6,7 +6,7 @@
 //! - The sum of decimals is a decimal of ten digits more, where there is room for them, or for so
 //!   many before the point that sums do not reach; else it is plain, as that of plain ones.
 //! - Intervals are summed and averaged too.
-//! - Deviations and medians of plain numerics are those of their nearest doubles.
+//! - Deviations of exact numbers are plain, and medians those of their nearest doubles.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
+use crate::functions::deviations::Spread;
 use crate::functions::numerics::OF_FLOATS;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -49,6 +50,10 @@ impl FunctionTotal {
     fn is_sum_or_mean(&self) -> bool {
         matches!(self.name(), "sum" | "avg")
     }
+
+    fn is_spread(&self) -> bool {
+        Spread::of(self.name()).is_some()
+    }
 }
 
 impl AggregateUDFImpl for FunctionTotal {
@@ -66,13 +71,14 @@ impl AggregateUDFImpl for FunctionTotal {
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
-            // (Deviations of plain numerics have floats as arguments in the resolved plan:
-            // `numerics::settle_arguments`.)
+            // (Medians of plain numerics have floats as arguments in the resolved plan
+            // (`numerics::settle_arguments`), where deviations are sums (`plan::deviations`).)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             // (Times of day are intervals in the resolved plan: `moments::sum_times`.)
             [DataType::Time64(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             [DataType::Int8 | DataType::Int16] if self.is_sum_or_mean() => return Ok(vec![DataType::Int32]),
+            [is] if self.is_spread() && (is.is_integer() || is.is_decimal()) => return Ok(arg_types.to_vec()),
             [is] if self.is_sum_or_mean() && is.is_signed_integer() => return Ok(arg_types.to_vec()),
             [DataType::Float32] if self.name() == "sum" => return Ok(arg_types.to_vec()),
             _ => {}
@@ -85,6 +91,12 @@ impl AggregateUDFImpl for FunctionTotal {
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
         if !self.is_sum_or_mean() {
             let is_plain = arg_types == [TYPE];
+            if let [is] = arg_types
+                && self.is_spread()
+                && (is_plain || is.is_integer() || is.is_decimal())
+            {
+                return Ok(TYPE);
+            }
             return self.inner.return_type(if is_plain { &[DataType::Float64] } else { arg_types });
         }
         match (self.name(), arg_types) {

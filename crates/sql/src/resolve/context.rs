@@ -142,7 +142,7 @@ impl<'a> Context<'a> {
     /// The relation that holds the time of the last commit, if the catalog has one.
     pub(crate) fn clock(&self) -> Option<ClockRelation> {
         let Relation { name, schema, .. } = self.catalog.clock()?;
-        let source = Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None });
+        let source = Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None, is_kept_view: false });
         Some(ClockRelation { name, source })
     }
 
@@ -206,7 +206,12 @@ impl ContextProvider for Context<'_> {
             return Err(SqlError::new(ErrorKind::UnknownName, format!("relation \"{name}\" does not exist")).into());
         }
         if let Some(schema) = self.variables.schema(name.table()) {
-            return Ok(Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None }));
+            return Ok(Arc::new(RelationSource {
+                schema,
+                keys: Constraints::default(),
+                plan: None,
+                is_kept_view: false,
+            }));
         }
         let relation = self.relation(name.table())?;
         let plan = match &relation.view_query {
@@ -218,7 +223,9 @@ impl ContextProvider for Context<'_> {
             ObjectKind::Table if !relation.primary_key.is_empty() => vec![Constraint::PrimaryKey(relation.primary_key)],
             _ => vec![],
         };
-        Ok(Arc::new(RelationSource { schema: relation.schema, keys: Constraints::new_unverified(keys), plan }))
+        let is_kept_view = relation.kind == ObjectKind::MaterializedView;
+        let keys = Constraints::new_unverified(keys);
+        Ok(Arc::new(RelationSource { schema: relation.schema, keys, plan, is_kept_view }))
     }
 
     fn get_table_function_source(&self, name: &str, _args: Vec<Expr>) -> DfResult<Arc<dyn TableSource>> {
@@ -285,7 +292,7 @@ impl ContextProvider for Context<'_> {
 
 /// A relation of the planner's own, with these columns.
 pub(crate) fn own_relation(schema: SchemaRef) -> Arc<dyn TableSource> {
-    Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None })
+    Arc::new(RelationSource { schema, keys: Constraints::default(), plan: None, is_kept_view: false })
 }
 
 /// A relation as DataFusion scans it; a plain view brings its plan.
@@ -293,6 +300,12 @@ struct RelationSource {
     schema: SchemaRef,
     keys: Constraints,
     plan: Option<LogicalPlan>,
+    is_kept_view: bool,
+}
+
+/// Whether a relation is a materialized view, so that its columns are computed.
+pub(crate) fn is_kept_view(source: &dyn TableSource) -> bool {
+    (source as &dyn std::any::Any).downcast_ref::<RelationSource>().is_some_and(|relation| relation.is_kept_view)
 }
 
 impl TableSource for RelationSource {

@@ -123,11 +123,11 @@ impl Dialect for Postgres {
     }
 
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        !is_emit(parser) && BASE.is_column_alias(kw, parser)
+        !is_emit(parser) && (is_free_word(kw) || BASE.is_column_alias(kw, parser))
     }
 
     fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        !is_emit(parser) && BASE.is_table_alias(kw, parser)
+        !is_emit(parser) && (is_free_word(kw) || BASE.is_table_alias(kw, parser))
     }
 
     fn supports_empty_projections(&self) -> bool {
@@ -193,6 +193,11 @@ impl Dialect for Postgres {
     fn supports_comment_optimizer_hint(&self) -> bool {
         BASE.supports_comment_optimizer_hint()
     }
+}
+
+/// Words that the parser reserves and PostgreSQL does not.
+fn is_free_word(word: &Keyword) -> bool {
+    matches!(word, Keyword::TOP | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER)
 }
 
 /// Whether the word just read begins `EMIT ON WINDOW CLOSE` or `EMIT AFTER WATERMARK`.

@@ -348,6 +348,8 @@ pub(super) fn path_of(text: &str) -> Vec<Option<String>> {
                 names.push(finished(&name, was_quoted));
                 (name, was_quoted) = (String::new(), false);
             }
+            // (Lists in the list: their elements follow each other.)
+            '{' | '}' if !in_quotes => {}
             c => name.push(c),
         }
     }

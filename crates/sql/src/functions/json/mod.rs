@@ -13,6 +13,7 @@ mod order;
 mod path;
 mod row;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
@@ -46,7 +47,9 @@ pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
 }
 
 /// Functions whose last argument may be there any number of times, also none.
-const VARIADIC: [&str; 8] = [
+const VARIADIC: [&str; 10] = [
+    "__jsonb_greatest",
+    "__jsonb_least",
     "json_build_array",
     "jsonb_build_array",
     "json_build_object",
@@ -58,7 +61,9 @@ const VARIADIC: [&str; 8] = [
 ];
 
 /// Functions that are called with NULL, too.
-const LENIENT: [&str; 6] = [
+const LENIENT: [&str; 8] = [
+    "__jsonb_greatest",
+    "__jsonb_least",
     "json_build_array",
     "jsonb_build_array",
     "json_build_object",
@@ -84,6 +89,8 @@ const TABLE: &[Row] = &[
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
     ("__jsonb_order", &[Doc], 1, Gives::Text, |args| Ok(FrameOut::Text(order::key(&Document::read(args[0].text())?)?))),
+    ("__jsonb_greatest", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Greater)),
+    ("__jsonb_least", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Less)),
     ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
     ("__jsonb_exists", &[Doc, Text], 2, Gives::Bool, |args| Ok(FrameOut::Bool(Document::read(args[0].text())?.has(args[1].text())))),
     ("__jsonb_exists_any", &[Doc, Path], 2, Gives::Bool, exists_any),
@@ -93,7 +100,8 @@ const TABLE: &[Row] = &[
     ("__jsonb_delete_all", &[Doc, Path], 2, Gives::Jsonb, delete_all),
     ("__jsonb_delete_path", &[Doc, Path], 2, Gives::Jsonb, delete_path),
     ("__json_pair", &[Any, Any], 2, Gives::Text, pair),
-    ("__json_list", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("[{}]", joined(args[0].path()))))),
+    ("__json_element", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(line(&args[0])))),
+    ("__json_list", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("[{}]", joined(args[0].path()).trim_start())))),
     ("__jsonb_list", &[Path], 1, Gives::Jsonb, |args| normalised(format!("[{}]", joined(args[0].path())))),
     ("__json_object", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("{{ {} }}", joined(args[0].path()))))),
     ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
@@ -112,9 +120,9 @@ const TABLE: &[Row] = &[
     ("json_typeof", &[Doc], 1, Gives::Text, type_name),
     ("jsonb_typeof", &[Doc], 1, Gives::Text, type_name),
     ("json_extract_path", &[Doc, Text], 1, Gives::Json, |args| extract(args, raw)),
-    ("jsonb_extract_path", &[Doc, Text], 1, Gives::Jsonb, |args| extract(args, raw)),
+    ("jsonb_extract_path", &[Doc, Text], 1, Gives::Jsonb, |args| extract(args, normal_part)),
     ("json_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
-    ("jsonb_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain)),
+    ("jsonb_extract_path_text", &[Doc, Text], 1, Gives::Text, |args| extract(args, plain_of_jsonb)),
     ("json_strip_nulls", &[Doc], 1, Gives::Json, |args| strip_nulls(args[0].text(), ",", ":").map(FrameOut::Text)),
     ("jsonb_strip_nulls", &[Doc], 1, Gives::Jsonb, |args| normalised(strip_nulls(args[0].text(), ",", ":")?)),
     ("jsonb_pretty", &[Doc], 1, Gives::Text, pretty),
@@ -131,10 +139,12 @@ const TABLE: &[Row] = &[
     ("__json_elements", &[Doc], 1, Gives::Texts, |args| elements(args, raw)),
     ("__jsonb_elements", &[Doc], 1, Gives::Texts, |args| elements(args, normal_part)),
     ("__json_elements_text", &[Doc], 1, Gives::Texts, |args| elements(args, plain)),
+    ("__jsonb_elements_text", &[Doc], 1, Gives::Texts, |args| elements(args, plain_of_jsonb)),
     ("__json_keys", &[Doc], 1, Gives::Texts, |args| members(args, |_, name, _| Some(name.to_string()))),
     ("__json_values", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| raw(document, node))),
     ("__jsonb_values", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| normal_part(document, node))),
     ("__json_values_text", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| plain(document, node))),
+    ("__jsonb_values_text", &[Doc], 1, Gives::Texts, |args| members(args, |document, _, node| plain_of_jsonb(document, node))),
 ];
 
 /// Functions of several rows, and the lists whose elements these are.
@@ -142,12 +152,14 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
     Some(match name {
         "json_array_elements" => &[("__json_elements", "value")],
         "jsonb_array_elements" => &[("__jsonb_elements", "value")],
-        "json_array_elements_text" | "jsonb_array_elements_text" => &[("__json_elements_text", "value")],
+        "json_array_elements_text" => &[("__json_elements_text", "value")],
+        "jsonb_array_elements_text" => &[("__jsonb_elements_text", "value")],
         "jsonb_path_query" => &[("__jsonb_path_values", "")],
         "json_object_keys" | "jsonb_object_keys" => &[("__json_keys", "")],
         "json_each" => &[("__json_keys", "key"), ("__json_values", "value")],
         "jsonb_each" => &[("__json_keys", "key"), ("__jsonb_values", "value")],
-        "json_each_text" | "jsonb_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
+        "json_each_text" => &[("__json_keys", "key"), ("__json_values_text", "value")],
+        "jsonb_each_text" => &[("__json_keys", "key"), ("__jsonb_values_text", "value")],
         _ => return None,
     })
 }
@@ -207,6 +219,14 @@ fn plain(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
     document.plain(node)
 }
 
+/// The part as a text, in the normal form if it is an array or an object.
+fn plain_of_jsonb(document: &Document<'_>, node: &DocumentNode) -> Option<String> {
+    match node.value {
+        Value::Array(_) | Value::Object(_) => normal_part(document, node),
+        _ => plain(document, node),
+    }
+}
+
 fn text_or_null(text: Option<String>) -> FrameOut {
     text.map_or(FrameOut::Null, FrameOut::Text)
 }
@@ -249,6 +269,18 @@ fn extract(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     Ok(text_or_null(document.follow(&path).and_then(|node| take(&document, node))))
 }
 
+/// The greatest or the least of documents; NULL is left out.
+fn extreme(args: &[Arg], wanted: Ordering) -> Result<FrameOut, String> {
+    let mut best: Option<(String, &str)> = None;
+    for text in args.iter().filter_map(|arg| matches!(arg, Arg::Text(_)).then(|| arg.text())) {
+        let key = order::key(&Document::read(text)?)?;
+        if best.as_ref().is_none_or(|(of_best, _)| key.cmp(of_best) == wanted) {
+            best = Some((key, text));
+        }
+    }
+    Ok(text_or_null(best.map(|(_, text)| text.to_string())))
+}
+
 fn contains(args: &[Arg]) -> Result<FrameOut, String> {
     Ok(FrameOut::Bool(Document::read(args[0].text())?.contains(&Document::read(args[1].text())?)))
 }
@@ -263,7 +295,8 @@ fn exists_all(args: &[Arg]) -> Result<FrameOut, String> {
     Ok(FrameOut::Bool(args[1].path().iter().flatten().all(|name| document.has(name))))
 }
 
-/// Members of both objects, those of the second last; or elements of both.
+/// Members of both objects, those of the second last; or elements of both, where what is no array
+/// is an element.
 fn concat(args: &[Arg]) -> Result<FrameOut, String> {
     let (left, right) = (Document::read(args[0].text())?, Document::read(args[1].text())?);
     let inner = |document: &Document<'_>| {
@@ -279,9 +312,8 @@ fn concat(args: &[Arg]) -> Result<FrameOut, String> {
     };
     match (&left.root.value, &right.root.value) {
         (Value::Object(_), Value::Object(_)) => both('{', '}', inner(&left), inner(&right)),
-        (Value::Object(_), Value::Array(_)) => both('[', ']', left.raw(&left.root).to_string(), inner(&right)),
-        (Value::Array(_), Value::Object(_)) => both('[', ']', inner(&left), right.raw(&right.root).to_string()),
-        (Value::Object(_), _) | (_, Value::Object(_)) => Err("invalid concatenation of jsonb objects".to_string()),
+        (Value::Object(_), _) => both('[', ']', left.raw(&left.root).to_string(), inner(&right)),
+        (_, Value::Object(_)) => both('[', ']', inner(&left), right.raw(&right.root).to_string()),
         _ => both('[', ']', inner(&left), inner(&right)),
     }
 }
@@ -474,6 +506,15 @@ fn pair(args: &[Arg]) -> Result<FrameOut, String> {
         }
         _ => Err("field name must not be null".to_string()),
     }
+}
+
+/// A value as an element of `json_agg`, which begins a line for each row and array.
+fn line(value: &Arg) -> String {
+    let Arg::Value { json, text } = value else { return value.text().to_string() };
+    let text = text.as_deref().unwrap_or_default();
+    let is_row = json.starts_with('{') && text.starts_with('(');
+    let is_array = json.starts_with('[') && text.starts_with('{');
+    if is_row || is_array { format!("\n {json}") } else { json.clone() }
 }
 
 fn joined(parts: &[Option<String>]) -> String {

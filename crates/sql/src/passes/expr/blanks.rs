@@ -17,12 +17,13 @@ use crate::functions::table::call;
 use crate::resolve::documents::shown_form_of;
 
 /// Functions whose arguments are shown.
-const SHOWING: [&str; 17] = [
+const SHOWING: [&str; 18] = [
     "concat",
     "concat_ws",
     "format",
     "octet_length",
     "to_json",
+    "__json_element",
     "to_jsonb",
     "json_build_array",
     "jsonb_build_array",

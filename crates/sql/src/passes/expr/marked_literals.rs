@@ -13,6 +13,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
 use crate::functions::enumerations::in_order;
 use crate::functions::forms::{CHARACTER_IN, UUID_IN};
+use crate::functions::table::call;
 use crate::resolve::documents::kept_form_of;
 
 /// Reads the literals of a comparison.
@@ -40,7 +41,10 @@ pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     let Some(form) = values.iter().find_map(form) else { return Ok(Transformed::no(expr)) };
     let mut is_changed = false;
     for value in values {
-        if let Some(read) = read(value, form)? {
+        if matches!(form, TextLimit::Char(_)) && matches!(value, Expr::Placeholder(_)) {
+            *value = call(CHARACTER_IN, vec![std::mem::take(value)]);
+            is_changed = true;
+        } else if let Some(read) = read(value, form)? {
             *value = read;
             is_changed = true;
         }

@@ -120,7 +120,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     Pass {
         name: "documents that are chosen",
         run: Settle::Expr(ordered_tests::mark_chosen),
-        gives: "documents, and literals read as documents, in coalesce and CASE",
+        gives: "documents, and literals read as documents, in coalesce, CASE, greatest, least and arrays",
         reason: "neither keeps the mark of its values",
         example: "SELECT jsonb_build_array(coalesce(j, '0')) AS q FROM codes",
         without: Loss::WrongAnswer,

@@ -68,11 +68,17 @@ fn compare_operand(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(Expr::Case(case))
 }
 
-/// `coalesce` and CASE of documents are documents, and so are the literals among their values.
+/// `coalesce`, CASE and the like of documents are documents, and so are the literals among their
+/// values. The greatest is so by the order of documents.
 pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let mut expr = expr;
+    let name = match &expr {
+        Expr::ScalarFunction(call) => call.func.name().to_string(),
+        _ => String::new(),
+    };
+    let is_list = name == "make_array";
     let values: Vec<&mut Expr> = match &mut expr {
-        Expr::ScalarFunction(call) if call.func.name() == "coalesce" => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.func.name()) => call.args.iter_mut().collect(),
         Expr::Case(case) => {
             let branches = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             branches.chain(case.else_expr.as_deref_mut()).collect()
@@ -85,13 +91,25 @@ pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
         DocumentForm::Json => ("json_in", "__json_document"),
         DocumentForm::Jsonb => ("jsonb_in", "__jsonb_document"),
     };
+    let mut is_read = false;
     for value in values {
         if matches!(value, Expr::Literal(ScalarValue::Utf8(Some(_)) | ScalarValue::Utf8View(Some(_)), _)) {
             *value = call(read, vec![std::mem::take(value)]);
+            is_read = true;
         }
     }
-    Ok(Transformed::yes(call(document, vec![expr])))
+    match (found, expr) {
+        (_, expr) if is_list => Ok(Transformed::new_transformed(expr, is_read)),
+        (DocumentForm::Jsonb, Expr::ScalarFunction(chosen)) if name != "coalesce" => {
+            let of_documents = if name == "greatest" { "__jsonb_greatest" } else { "__jsonb_least" };
+            Ok(Transformed::yes(call(of_documents, chosen.args)))
+        }
+        (_, expr) => Ok(Transformed::yes(call(document, vec![expr]))),
+    }
 }
+
+/// Functions that choose one of their arguments, or list them.
+const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "make_array"];
 
 fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
     value.to_field(schema).is_ok_and(|(_, field)| form_of(&field) == Some(DocumentForm::Jsonb))

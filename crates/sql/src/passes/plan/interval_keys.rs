@@ -23,7 +23,7 @@ use datafusion_functions_aggregate::min_max::min_udaf;
 use super::interval_sets::by_lengths;
 use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
-use crate::functions::intervals::{INTERVAL, is_interval, length_of};
+use crate::functions::intervals::{DistinctLengths, INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
@@ -63,7 +63,11 @@ fn replace_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let input_schema = Arc::clone(aggregate.input.schema());
     let is_key = |e: &Expr| is_spelled(e, &input_schema);
-    let is_changed = |call: &Expr| counts_distinct(call, &input_schema) || orders_spellings(call, &input_schema);
+    let is_changed = |call: &Expr| {
+        counts_distinct(call, &input_schema)
+            || orders_spellings(call, &input_schema)
+            || lists_distinct(call, &input_schema)
+    };
     let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
     if !counts && !has_key {
@@ -91,8 +95,8 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
         groups.push(compared(expr, &input_schema).alias(format!("__length_{index}")));
     }
     for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
-        let own = Column::from_name(field.name());
-        columns.push(Expr::Column(own).alias_qualified(qualifier.cloned(), field.name()));
+        let own = result_of(&call, field.name(), &input_schema);
+        columns.push(own.alias_qualified(qualifier.cloned(), field.name()));
         calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
     }
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, calls)?);
@@ -129,7 +133,7 @@ fn in_grouping_sets(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> 
     let (qualifier, field) = fields.next().ok_or_else(|| internal_datafusion_err!("sets without a number"))?;
     columns.push(Expr::Column(Column::new(qualifier.cloned(), field.name())));
     for (call, (qualifier, field)) in aggr_expr.into_iter().zip(fields) {
-        columns.push(Expr::Column(Column::from_name(field.name())).alias_qualified(qualifier.cloned(), field.name()));
+        columns.push(result_of(&call, field.name(), &input_schema).alias_qualified(qualifier.cloned(), field.name()));
         calls.push(count_lengths(call, &input_schema)?.alias(field.name()));
     }
     let by_column = |e: Expr| match length(&e).filter(|_| is_spelled(&e, &input_schema)) {
@@ -168,7 +172,38 @@ fn orders_spellings(call: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
+/// `array_agg(DISTINCT i)` of intervals, in an alias or not.
+fn lists_distinct(call: &Expr, schema: &DFSchema) -> bool {
+    match call {
+        Expr::Alias(alias) => lists_distinct(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            func.name() == "array_agg" && params.distinct && params.args.iter().all(|e| is_interval(e, schema))
+        }
+        _ => false,
+    }
+}
+
+/// The result of a call: of a list of intervals that differ, without those that are as long as the
+/// one before.
+fn result_of(call: &Expr, name: &str, schema: &DFSchema) -> Expr {
+    let result = Expr::Column(Column::from_name(name));
+    match lists_distinct(call, schema) {
+        true => DistinctLengths::udf().call(vec![result]),
+        false => result,
+    }
+}
+
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
+    if lists_distinct(&call, schema)
+        && let Expr::AggregateFunction(mut call) = call.clone().unalias()
+    {
+        let interval = call.params.args[0].clone();
+        let (asc, nulls_first) = call.params.order_by.first().map_or((true, false), |key| (key.asc, key.nulls_first));
+        let by = |expr: Expr, asc| Sort { expr, asc, nulls_first };
+        call.params.order_by = vec![by(compared(interval.clone(), schema), asc), by(interval, true)];
+        call.params.distinct = false;
+        return Ok(Expr::AggregateFunction(call));
+    }
     if orders_spellings(&call, schema)
         && let Expr::AggregateFunction(mut call) = call.clone().unalias()
     {

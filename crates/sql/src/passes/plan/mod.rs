@@ -13,6 +13,7 @@ pub(crate) mod asof;
 pub(crate) mod clock;
 pub(crate) mod conform;
 pub(crate) mod decorrelate;
+mod deviations;
 pub(crate) mod distinct_on;
 mod document_marks;
 pub(crate) mod guarded_rules;
@@ -33,6 +34,7 @@ pub(crate) mod subquery_arguments;
 pub(crate) mod temporal_filters;
 pub(crate) mod unions;
 pub(crate) mod unnest;
+mod widths;
 
 use std::sync::Arc;
 
@@ -68,6 +70,22 @@ const STEPS: &[Step] = &[
         reason: "DataFusion decorrelates subqueries of filters and select lists only",
         example: "SELECT sum((SELECT max(u.x) FROM u WHERE u.k = t.k)) AS q FROM t",
         without: Loss::Cost,
+    }),
+    Step::Plan(Pass {
+        name: "widths of whole numbers",
+        run: widths::settle,
+        gives: "quotients of sums of bigints as numerics, and the names of types of whole numbers",
+        reason: "literals are bigints here and integers in PostgreSQL, and sums of bigints are bigints here",
+        example: "SELECT sum(CAST(x AS bigint)) / 3 AS q FROM t",
+        without: Loss::WrongAnswer,
+    }),
+    Step::Plan(Pass {
+        name: "deviations of exact numbers",
+        run: deviations::replace,
+        gives: "counts, sums and sums of squares, and functions of them",
+        reason: "DataFusion computes variances of floats, PostgreSQL those of exact numbers exactly",
+        example: "SELECT stddev(x) AS s, var_pop(x) AS v FROM t",
+        without: Loss::Failure,
     }),
     Step::Plan(Pass {
         name: "tests of subqueries",

@@ -45,7 +45,11 @@ impl SetNode {
             .fields()
             .iter()
             .zip(right.schema().fields())
-            .map(|(l, r)| Field::new(l.name(), l.data_type().clone(), l.is_nullable() || r.is_nullable()))
+            .map(|(l, r)| {
+                let field = Field::new(l.name(), l.data_type().clone(), l.is_nullable() || r.is_nullable());
+                // (Both sides of one mark have it still.)
+                if l.metadata() == r.metadata() { field.with_metadata(l.metadata().clone()) } else { field }
+            })
             .collect();
         let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
         Ok(Self { operation, left, right, schema })

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use arrow::datatypes::DataType;
-use datafusion_common::Result as DfResult;
+use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::Transformed;
+use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection, Union};
-use datafusion_expr::{Expr, ExprSchemable, cast};
+use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::conversions::ByteaIn;
+use crate::functions::table::call;
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
+use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
@@ -63,7 +67,32 @@ pub(crate) fn read_beside(left: LogicalPlan, right: LogicalPlan) -> DfResult<(Lo
         }
         Ok(plan)
     };
-    Ok((read(left, &of_left, &of_right)?, read(right, &of_right, &of_left)?))
+    let (left, right) = (read(left, &of_left, &of_right)?, read(right, &of_right, &of_left)?);
+    let (marks_of_left, marks_of_right) = (left.schema().clone(), right.schema().clone());
+    Ok((mark_beside(left, &marks_of_right)?, mark_beside(right, &marks_of_left)?))
+}
+
+/// The plan with its literals read as the documents and the `char(n)` that they stand beside.
+fn mark_beside(mut plan: LogicalPlan, other: &DFSchema) -> DfResult<LogicalPlan> {
+    for at in 0..plan.schema().fields().len().min(other.fields().len()) {
+        let LogicalPlan::Projection(projection) = &plan else { break };
+        let (own, beside) = (plan.schema().field(at), other.field(at));
+        let Expr::Literal(literal, None) = projection.expr[at].clone().unalias() else { continue };
+        let Some(text) = literal.try_as_str().flatten() else { continue };
+        let read = match (form_of(beside), kept_form_of(beside)) {
+            _ if !own.data_type().is_string() => continue,
+            (Some(DocumentForm::Jsonb), _) => call("jsonb_in", vec![lit(text)]),
+            (None, Some(form @ TextLimit::Char(_))) => {
+                let fitted = form.fit(text).unwrap_or(text.into()).into_owned();
+                Expr::Literal(ScalarValue::Utf8View(Some(fitted)), Some(FieldMetadata::from(beside.metadata())))
+            }
+            _ => continue,
+        };
+        let mut exprs = projection.expr.clone();
+        exprs[at] = read.alias(own.name());
+        plan = LogicalPlan::Projection(Projection::try_new(exprs, projection.input.clone())?);
+    }
+    Ok(plan)
 }
 
 /// Exact numbers beside floats in a UNION are floats, those beside plain numerics are these, and

@@ -6,6 +6,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{Result, SqlError};
+use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::passes::tree::hooks::Names;
 use crate::passes::tree::{derived_calls, hypothetical, refuse, regression, variadic};
 use crate::syntax::names::fold;
@@ -24,6 +25,8 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
             UnaryOperator::PGAbs => Some(format!("abs({expr})")),
             _ => None,
         },
+        Expr::Ceil { expr, .. } if is_text(expr) => Some(format!("ceil(CAST({expr} AS double precision))")),
+        Expr::Floor { expr, .. } if is_text(expr) => Some(format!("floor(CAST({expr} AS double precision))")),
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(format!("starts_with({left}, {right})"))
         }
@@ -125,6 +128,13 @@ fn call(function: &Function) -> Option<String> {
         ("nullif", [x, y]) if is_text(y) => Some(format!("(CASE WHEN ({x}) = {y} THEN NULL ELSE ({x}) END)")),
         ("pg_typeof", [literal]) if is_text(literal) || is_null(literal) => Some("'unknown'".into()),
         ("pg_typeof", [number]) if is_int4(number) => Some("'integer'".into()),
+        // (Of the functions of that name PostgreSQL takes the one of double precision.)
+        (of_numbers, [literal]) if is_text(literal) && (of_numbers == "abs" || OF_DOUBLES.contains(&of_numbers)) => {
+            Some(format!("{of_numbers}(CAST({literal} AS double precision))"))
+        }
+        ("round" | "trunc", [literal, places]) if is_text(literal) => {
+            Some(format!("{name}(CAST({literal} AS numeric), {places})"))
+        }
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
         ("mode", []) => match function.within_group.as_slice() {
@@ -144,7 +154,9 @@ fn call(function: &Function) -> Option<String> {
         ("percentile_cont" | "percentile_disc", [fraction]) => match (function.within_group.as_slice(), fraction) {
             ([key], Expr::Array(parts)) => {
                 let each: Vec<String> = parts.elem.iter().map(|part| percentile(&name, part, key, function)).collect();
-                Some(format!("ARRAY[{}]", each.join(", ")))
+                // (Of no rows there is no array.)
+                let n_rows = format!("count({}){}", key.expr, filter(function));
+                Some(format!("CASE WHEN {n_rows} > 0 THEN ARRAY[{}] END", each.join(", ")))
             }
             ([key], fraction) => Some(percentile(&name, fraction, key, function)),
             _ => None,

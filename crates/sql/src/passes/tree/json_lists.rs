@@ -1,7 +1,7 @@
 //! Aggregates that make documents: lists of values, which a function makes a document of.
 //!
 //! ```text
-//!     json_agg(x ORDER BY y) FILTER (..)    __json_list(array_agg(to_json(x) ORDER BY y) FILTER (..))
+//!     json_agg(x ORDER BY y) FILTER (..)    __json_list(array_agg(__json_element(x) ORDER BY y) FILTER (..))
 //!     json_object_agg(k, v)                 __json_object(array_agg(__json_pair(k, v)))
 //! ```
 
@@ -44,6 +44,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     let FunctionArguments::List(list) = &function.args else { return Ok(()) };
     let values: Vec<String> = list.args.iter().map(ToString::to_string).collect();
     let value = match (values.as_slice(), is_pair) {
+        ([value], false) if around == "__json_list" => format!("__json_element({value})"),
         ([value], false) => format!("to_json({value})"),
         ([name, value], true) => format!("__json_pair({name}, {value})"),
         _ => return Ok(()),

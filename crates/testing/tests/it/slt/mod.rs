@@ -89,6 +89,7 @@ macro_rules! files {
 files!(
     aggregates,
     alike,
+    answers,
     arrays,
     asof,
     bytea,
