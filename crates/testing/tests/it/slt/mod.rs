@@ -120,6 +120,7 @@ files!(
     numeric,
     order_and_literals,
     planner,
+    prefixes,
     prepared,
     queries,
     random,
