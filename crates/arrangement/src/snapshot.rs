@@ -2,8 +2,9 @@
 //!
 //! Law: the batches, together, are the collection at `at`: each row once, with its multiplicity; of
 //! a snapshot that is *loose* a row may be in several updates, of which none takes another back.
-//! Cost: one pass of merging for up to sixteen runs; a single run is only copied, or not even that,
-//! nor are the runs of a loose one that only add rows.
+//! One *within* ranges of key hashes has the rows with these hashes. Cost: one pass of merging for
+//! up to sixteen runs; a single run is only copied, or not even that, nor are the runs of a loose
+//! one that only add rows.
 //!
 //! A [`Snapshot`] is cut by ranges of key hashes, so that a reader of a large arrangement can let
 //! others work in between. What it reads is immutable: it may be resumed whenever, whatever happens
@@ -35,16 +36,37 @@ pub struct Snapshot {
     at: Time,
     /// The key hash at which the next portion starts; `None` at the end.
     from: Option<u64>,
+    /// Ranges of key hashes, the next one last; empty where all rows are wanted. The last is read
+    /// when `from` is in it.
+    ranges: Vec<HashRange>,
     /// No update of any run takes another back, and the reader sums updates anyway.
     as_is: bool,
 }
+
+/// The first and the last of some key hashes.
+type HashRange = (u64, u64);
 
 impl Snapshot {
     /// Starts to read the contents of `runs` at time `at`.
     ///
     /// The caller holds a `since` at or before `at` now, and need not hold it any longer.
     pub fn new(layout: &Layout, runs: Vec<Arc<Run>>, at: Time) -> Snapshot {
-        Snapshot { layout: Arc::new(layout.clone()), runs, at, from: Some(0), as_is: false }
+        Snapshot { layout: Arc::new(layout.clone()), runs, at, from: Some(0), ranges: Vec::new(), as_is: false }
+    }
+
+    /// Starts to read the contents whose key hashes are in one of these ranges (first and last).
+    /// Cost: as for all rows, but for those in the ranges, and a search in each run for each range.
+    pub fn within(layout: &Layout, runs: Vec<Arc<Run>>, at: Time, mut ranges: Vec<HashRange>) -> Snapshot {
+        ranges.sort_unstable();
+        // (Ranges that touch are one: no row comes twice.)
+        ranges.dedup_by(|next, last| {
+            let touch = next.0 <= last.1.saturating_add(1);
+            last.1 = if touch { last.1.max(next.1) } else { last.1 };
+            touch
+        });
+        ranges.reverse();
+        let from = ranges.last().map(|(first, _)| *first);
+        Snapshot { from, ranges, ..Snapshot::new(layout, runs, at) }
     }
 
     /// The same for readers that sum updates anyway: a row may come in several.
@@ -57,8 +79,23 @@ impl Snapshot {
     /// The next portion, of about `rows` updates: sorted batches whose times are all `at`, or none
     /// if all cancels. `None` at the end.
     pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
+        let mut portion = self.next_of_range(rows)?;
+        let mut n_rows: usize = portion.iter().map(Batch::len).sum();
+        // (Of many small ranges.)
+        while n_rows < rows && !self.ranges.is_empty() {
+            let Some(more) = self.next_of_range(rows - n_rows) else { break };
+            n_rows += more.iter().map(Batch::len).sum::<usize>();
+            portion.extend(more);
+        }
+        Some(portion)
+    }
+
+    /// The next portion of the range that is read.
+    fn next_of_range(&mut self, rows: usize) -> Option<Vec<Batch>> {
         let from = self.from?;
-        let to = self.end_of_portion(from, rows);
+        let range = self.ranges.last().copied();
+        let end = range.and_then(|(_, last)| last.checked_add(1));
+        let to = self.end_of_portion(from, end, rows);
         let mut queue: Vec<Arc<Run>> = Vec::new();
         for run in &self.runs {
             for part in run.parts() {
@@ -68,7 +105,11 @@ impl Snapshot {
             }
         }
         self.from = to;
-        if to.is_none() {
+        if range.is_some() && to == end {
+            self.ranges.pop();
+            self.from = self.ranges.last().map(|(first, _)| *first);
+        }
+        if self.from.is_none() {
             self.runs.clear();
         }
         if self.as_is {
@@ -84,16 +125,16 @@ impl Snapshot {
         self.from.is_none()
     }
 
-    /// The hash before which a portion of about `rows` rows ends that starts at `from`; `None` if
-    /// there are not many more.
-    fn end_of_portion(&self, from: u64, rows: usize) -> Option<u64> {
+    /// The hash before which a portion of about `rows` rows ends that starts at `from`: `end` if
+    /// there are not many more before that.
+    fn end_of_portion(&self, from: u64, end: Option<u64>, rows: usize) -> Option<u64> {
         let mut parts: Vec<RowsAhead> =
-            self.runs.iter().flat_map(|run| run.parts()).map(|part| RowsAhead::new(part, from)).collect();
-        let mut to = None;
+            self.runs.iter().flat_map(|run| run.parts()).map(|part| RowsAhead::new(part, from, end)).collect();
+        let mut to = end;
         loop {
             // (Parts may lie anywhere: beside each other, where keys came in order.)
             let total: usize = parts.iter().map(|ahead| ahead.rows).sum();
-            let largest = parts.iter().max_by_key(|ahead| ahead.rows)?;
+            let Some(largest) = parts.iter().max_by_key(|ahead| ahead.rows) else { return to };
             if total <= rows.saturating_add(rows / 2) {
                 return to;
             }
@@ -119,11 +160,15 @@ struct RowsAhead<'a> {
 }
 
 impl RowsAhead<'_> {
-    fn new(part: &SortedPart, from: u64) -> RowsAhead<'_> {
+    fn new(part: &SortedPart, from: u64, to: Option<u64>) -> RowsAhead<'_> {
         let chunk = part.lasts.partition_point(|last| *last < from);
         let row = part.hashes.get(chunk).map_or(0, |hashes| hashes.view().gallop_up(0, from));
-        let rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row;
-        RowsAhead { part, chunk, row, rows }
+        let mut ahead = RowsAhead { part, chunk, row, rows: 0 };
+        match to {
+            None => ahead.rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row,
+            Some(_) => ahead.end_before(to),
+        }
+        ahead
     }
 
     /// Leaves the rows with hashes before `to`.

@@ -6,9 +6,10 @@
 //! **Neighbours stay neighbours.** The hash of one integer-like column is the integer itself, its
 //! sign flipped: a bijection, so hashes of non-null values are equal only if the values are (see
 //! [`is_exact`]); and what comes in order of its key, as numbers of orders and times do, is in
-//! order of its hash. Of several columns, the first one's low 32 bits come first if it is an
-//! integer, then half of a hash of them all. So hashes are not uniform: code that needs that
-//! ([`route`], hash tables) takes [`spread`] of them.
+//! order of its hash. Of several columns, 32 bits of the first come first (the low ones of an
+//! integer, half the hash of anything else: [`leads`]), then half of a hash of them all. So rows
+//! that are equal in the first column lie together, and hashes are not uniform: code that needs
+//! that ([`route`], hash tables) takes [`spread`] of them.
 //!
 //! Integers of all widths, and floats of all widths, hash by value; all forms of text and bytes
 //! hash by content. Several columns fold from left to right, by a bijection of the last column's
@@ -49,13 +50,35 @@ pub fn hash_columns(columns: &[ArrayRef], rows: usize) -> Vec<u64> {
         [column] => hash_into::<ORDERED>(column, &mut hashes, replace),
         [first, rest @ ..] => {
             hash_into::<MIXED>(first, &mut hashes, replace);
-            rest.iter().for_each(|column| hash_into::<MIXED>(column, &mut hashes, combine));
             if is_integer_like(first.data_type()) {
+                rest.iter().for_each(|column| hash_into::<MIXED>(column, &mut hashes, combine));
                 hash_into::<ORDERED>(first, &mut hashes, lead);
+            } else {
+                let halves: Vec<u32> = hashes.iter().map(|first| (first >> 32) as u32).collect();
+                rest.iter().for_each(|column| hash_into::<MIXED>(column, &mut hashes, combine));
+                hashes.iter_mut().zip(halves).for_each(|(hash, half)| *hash = u64::from(half) << 32 | *hash >> 32);
             }
         }
     }
     masked(hashes)
+}
+
+/// Where the rows of several columns lie whose first column has these values: the first and the
+/// last hash that [`hash_columns`] gives them, whatever the other columns are. Few other rows have
+/// such hashes.
+///
+/// # Panics
+/// As [`hash_columns`].
+pub fn leads(first: &ArrayRef) -> Vec<(u64, u64)> {
+    let mut hashes = vec![EMPTY; first.len()];
+    if is_integer_like(first.data_type()) {
+        hash_into::<ORDERED>(first, &mut hashes, lead);
+    } else {
+        hash_into::<MIXED>(first, &mut hashes, replace);
+    }
+    let mask = MASK.load(Ordering::Relaxed);
+    let low = u64::from(u32::MAX);
+    hashes.into_iter().map(|hash| (hash & !low & mask, (hash | low) & mask)).collect()
 }
 
 /// A word of each row that equal rows share and unequal ones seldom do: as [`hash_columns`], but

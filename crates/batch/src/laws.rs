@@ -252,6 +252,18 @@ fn integers_that_lead_keep_their_order() {
 }
 
 #[test]
+fn rows_that_are_equal_in_the_first_column_lie_where_it_leads() {
+    let mut rng = Rng::from_env(17);
+    for data_type in all_types() {
+        let first = random_column(&mut rng, &data_type, 30);
+        let rest = ints(&(0..30).collect::<Vec<_>>());
+        let leads = hash::leads(&first);
+        let hashes = hash::hash_columns(&[first, rest.clone(), rest], 30);
+        assert!(hashes.iter().zip(leads).all(|(hash, (from, to))| (from..=to).contains(hash)), "{data_type}");
+    }
+}
+
+#[test]
 fn gathered_cells_are_the_cells_asked_for() {
     let mut rng = Rng::from_env(15);
     for data_type in all_types() {

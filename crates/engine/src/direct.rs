@@ -1,24 +1,30 @@
 //! Questions that an arrangement or literal rows answer, without a dataflow.
 //!
 //! Law: filters and projections over one maintained relation, or over literal rows, are *direct*:
-//! the rows are those of an arrangement, by key when equalities fix all columns of some
-//! arrangement's key, else all of them. The same stages are evaluated over them as in a dataflow.
-//! Nothing here needs the session, so a connection answers such questions on its own thread.
+//! the rows are those of an arrangement, by key when equalities fix the columns of some
+//! arrangement's key or the first of them, else all of them. The same stages are evaluated over
+//! them as in a dataflow. The relation may be read with literal rows taken from it and put into it,
+//! as an open transaction reads what it has written. Nothing here needs the session, so a
+//! connection answers such questions on its own thread.
 //!
-//! Cost: a look-up costs its matches; without a fixed key, all rows of the arrangement.
+//! Cost: a look-up costs its matches; one by the first columns of a key costs the rows that are
+//! equal in the first; without a fixed key, all rows of the arrangement. Literal rows cost
+//! themselves.
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, Times, types};
-use anabranch_plan::{Node, Plan};
+use anabranch_batch::consolidate::consolidate;
+use anabranch_batch::{Batch, Diffs, Times, gather, types};
+use anabranch_plan::{Node, Plan, SetOperation};
 use arrow::array::ArrayRef;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, Operator};
 
 use crate::catalog::{Arranged, Object};
-use crate::cluster::PeekResult;
+use crate::cluster::{PeekResult, WantedKeys};
 use crate::error::Error;
 use crate::evaluate::evaluate_stage;
+use crate::transaction::halves;
 
 /// How a plan is answered without a dataflow.
 pub(crate) struct Direct<'a> {
@@ -31,16 +37,25 @@ pub(crate) struct Direct<'a> {
 pub(crate) enum Base<'a> {
     /// Literal rows.
     Constant(&'a Plan, &'a [Vec<ScalarValue>]),
-    /// An arrangement of a relation, and which of its columns are wanted.
-    Arrangement {
-        relation: String,
-        arranged: Arranged,
-        keys: Option<Vec<ArrayRef>>,
-        /// Columns of an index that would look keys up where all rows are read.
-        lacking: Vec<usize>,
-        columns: &'a [usize],
-    },
+    /// An arrangement of a relation.
+    Arrangement(Read<'a>),
 }
+
+/// Rows of a relation that are read.
+pub(crate) struct Read<'a> {
+    pub relation: String,
+    pub arranged: Arranged,
+    pub rows: WantedKeys,
+    /// Of the relation; what is evaluated has these.
+    columns: &'a [usize],
+    /// Literal rows that are taken from those that are there, where these are enough.
+    taken: Option<Literal<'a>>,
+    /// Literal rows that are put in.
+    put_in: Option<Literal<'a>>,
+}
+
+/// Literal rows, and the node that they are.
+type Literal<'a> = (&'a Plan, &'a [Vec<ScalarValue>]);
 
 impl<'a> Direct<'a> {
     /// The way to answer `plan` without a dataflow, if there is one. `find` knows relations by
@@ -57,42 +72,75 @@ impl<'a> Direct<'a> {
             below = input;
         }
         stages.reverse();
-        let base = match &below.node {
-            Node::Constant { rows } => Base::Constant(below, rows),
-            Node::Scan { relation, columns } => {
-                let object = find(relation)?;
-                let filter = match stages.first().map(|stage| &stage.node) {
-                    Some(Node::Stage { filter, .. }) => filter.as_slice(),
-                    _ => &[],
-                };
-                let fixed = equalities(below, columns, filter);
-                let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-                let arrangements: Vec<&Arranged> = arrangements.filter(|arranged| is_readable(arranged)).collect();
-                let (arranged, keys) = choose_arrangement(object, &arrangements, &fixed)?;
-                let lacking = if keys.is_none() { fixed_prefix(object, &arrangements, &fixed) } else { vec![] };
-                Base::Arrangement { relation: relation.clone(), arranged, keys, lacking, columns }
-            }
-            _ => return None,
+        if let Node::Constant { rows } = &below.node {
+            return Some(Direct { stages, base: Base::Constant(below, rows) });
+        }
+        let (scan, taken, put_in) = changed_scan(below)?;
+        let Node::Scan { relation, columns } = &scan.node else { return None };
+        let object = find(relation)?;
+        let filter = match stages.first().map(|stage| &stage.node) {
+            Some(Node::Stage { filter, .. }) => filter.as_slice(),
+            _ => &[],
         };
+        let fixed = equalities(below, columns, filter);
+        let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let arrangements: Vec<&Arranged> = arrangements.filter(|arranged| is_readable(arranged)).collect();
+        let (arranged, rows) = choose_arrangement(object, &arrangements, &fixed)?;
+        let base = Base::Arrangement(Read { relation: relation.clone(), arranged, rows, columns, taken, put_in });
         Some(Direct { stages, base })
     }
 
-    /// The relation and arrangement that are read, and whether by key; nothing for literal rows.
-    pub fn arranged(&self) -> Option<(&str, &Arranged, bool)> {
+    /// What is read of a relation; nothing for literal rows.
+    pub fn read(&self) -> Option<&Read<'a>> {
         match &self.base {
             Base::Constant(..) => None,
-            Base::Arrangement { relation, arranged, keys, .. } => Some((relation, arranged, keys.is_some())),
+            Base::Arrangement(read) => Some(read),
         }
     }
+}
 
-    /// Columns of an index that would serve the query: a condition fixes them, and a longer key
-    /// begins with them.
-    pub fn lacking(&self) -> &[usize] {
-        match &self.base {
-            Base::Constant(..) => &[],
-            Base::Arrangement { lacking, .. } => lacking,
+impl Read<'_> {
+    /// The answer of these stages, given the rows of the arrangement that were wanted.
+    pub fn evaluate(&self, stages: &[&Arc<Plan>], found: Vec<Batch>) -> Result<Vec<Batch>, Error> {
+        let mut rows: Vec<Batch> = found.iter().map(|batch| batch.project(self.columns)).collect();
+        if let Some((plan, taken)) = self.taken {
+            rows = rows.into_iter().map(timeless).collect();
+            rows.push(constant(plan, taken)?.negate());
+            // (A row taken that was not asked for has no row to be taken from here.)
+            rows = Batch::concat(&rows).map(|all| halves(&consolidate(all)).0).into_iter().collect();
         }
+        if let Some((plan, put_in)) = self.put_in {
+            rows.push(constant(plan, put_in)?);
+        }
+        evaluate_stages(stages, rows)
     }
+}
+
+fn timeless(batch: Batch) -> Batch {
+    batch.with_times(Times::Constant(0)).flatten()
+}
+
+fn literal(plan: &Arc<Plan>) -> Option<Literal<'_>> {
+    match &plan.node {
+        Node::Constant { rows } => Some((plan, rows)),
+        _ => None,
+    }
+}
+
+/// A scan, and the literal rows that are taken from it and then put in.
+fn changed_scan(plan: &Arc<Plan>) -> Option<(&Arc<Plan>, Option<Literal<'_>>, Option<Literal<'_>>)> {
+    let (below, put_in) = match &plan.node {
+        Node::Union { inputs } => match inputs.as_slice() {
+            [below, put_in] => (below, Some(literal(put_in)?)),
+            _ => return None,
+        },
+        _ => (plan, None),
+    };
+    let (scan, taken) = match &below.node {
+        Node::SetOperation { operation: SetOperation::ExceptAll, left, right } => (left, Some(literal(right)?)),
+        _ => (below, None),
+    };
+    matches!(scan.node, Node::Scan { .. }).then_some((scan, taken, put_in))
 }
 
 /// The answer of a query over one table, for these rows of it.
@@ -168,28 +216,32 @@ fn equalities<'a>(scan: &Plan, columns: &[usize], filter: &'a [Expr]) -> Vec<(us
         Expr::Literal(value, _) => Some(value),
         _ => None,
     };
-    let mut fixed = Vec::new();
-    for conjunct in filter.iter().flat_map(conjuncts) {
-        match conjunct {
-            Expr::BinaryExpr(binary) if binary.op == Operator::Eq => {
-                let (column, value) = match position(&binary.left) {
-                    Some(column) => (Some(column), literal(&binary.right)),
-                    None => (position(&binary.right), literal(&binary.left)),
-                };
-                if let (Some(column), Some(value)) = (column, value) {
-                    fixed.push((column, vec![value]));
-                }
-            }
-            Expr::InList(list) if !list.negated => {
-                let values: Option<Vec<&ScalarValue>> = list.list.iter().map(literal).collect();
-                if let (Some(column), Some(values)) = (position(&list.expr), values) {
-                    fixed.push((column, values));
-                }
-            }
-            _ => {}
+    filter.iter().flat_map(conjuncts).filter_map(|conjunct| fixed_by(conjunct, &position, &literal)).collect()
+}
+
+/// The column that a condition fixes to one of some values. (Short lists are planned as OR.)
+fn fixed_by<'a>(
+    condition: &'a Expr,
+    position: &impl Fn(&Expr) -> Option<usize>,
+    literal: &impl Fn(&'a Expr) -> Option<&'a ScalarValue>,
+) -> Option<(usize, Vec<&'a ScalarValue>)> {
+    match condition {
+        Expr::BinaryExpr(binary) if binary.op == Operator::Eq => match position(&binary.left) {
+            Some(column) => Some((column, vec![literal(&binary.right)?])),
+            None => Some((position(&binary.right)?, vec![literal(&binary.left)?])),
+        },
+        Expr::BinaryExpr(binary) if binary.op == Operator::Or => {
+            let (column, mut values) = fixed_by(&binary.left, position, literal)?;
+            let (other, more) = fixed_by(&binary.right, position, literal)?;
+            values.extend(more);
+            (column == other).then_some((column, values))
         }
+        Expr::InList(list) if !list.negated => {
+            let values: Option<Vec<&ScalarValue>> = list.list.iter().map(literal).collect();
+            Some((position(&list.expr)?, values?))
+        }
+        _ => None,
     }
-    fixed
 }
 
 /// The conditions that all hold.
@@ -204,48 +256,61 @@ pub(crate) fn conjuncts(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// The arrangement to read: one whose whole key is fixed, the longest key first; else the first
-/// one, in full. A key of one column may have several values.
+/// Keys that are looked up at most; where lists of values make more, fewer columns are looked at.
+const KEYS_MAX: usize = 10_000;
+
+/// The arrangement to read: one whose whole key is fixed, the longest key first; else one whose
+/// key begins with fixed columns, as many as can be; else the first one, in full.
 fn choose_arrangement(
     object: &Object,
     arrangements: &[&Arranged],
     fixed: &[(usize, Vec<&ScalarValue>)],
-) -> Option<(Arranged, Option<Vec<ArrayRef>>)> {
-    let keyed = arrangements
-        .iter()
-        .filter(|arranged| !arranged.key.is_empty())
-        .filter_map(|arranged| Some((arranged, key_columns(object, &arranged.key, fixed)?)))
-        .max_by_key(|(arranged, _)| (arranged.key.len(), std::cmp::Reverse(arranged.arrangement)));
-    match keyed {
-        Some((arranged, keys)) => Some(((*arranged).clone(), Some(keys))),
-        None => arrangements.first().map(|arranged| ((*arranged).clone(), None)),
-    }
-}
-
-/// The longest beginning of a declared key that is fixed. (Arrangements are in the order of hashes
-/// of whole keys, so a part of a key finds nothing in them.)
-fn fixed_prefix(object: &Object, arrangements: &[&Arranged], fixed: &[(usize, Vec<&ScalarValue>)]) -> Vec<usize> {
-    let is_declared = |arranged: &&Arranged| {
-        arranged.key == object.primary_key || arranged.owners.iter().any(|owner| *owner != object.name)
-    };
-    let prefixes = arrangements.iter().copied().filter(is_declared).filter_map(|arranged| {
+) -> Option<(Arranged, WantedKeys)> {
+    let wanted = |arranged: &&&Arranged| {
         let key = &arranged.key;
-        (1..key.len()).rev().map(|n| &key[..n]).find(|prefix| key_columns(object, prefix, fixed).is_some())
-    });
-    prefixes.max_by_key(|prefix| prefix.len()).map(<[usize]>::to_vec).unwrap_or_default()
+        let n_fixed = (1..=key.len()).rev().find(|n| key_columns(object, &key[..*n], fixed).is_some())?;
+        Some((n_fixed == key.len(), n_fixed, std::cmp::Reverse(arranged.arrangement)))
+    };
+    let best = arrangements.iter().filter_map(|arranged| Some((wanted(&arranged)?, arranged))).max_by_key(|(n, _)| *n);
+    let Some(((is_whole, n_fixed, _), arranged)) = best else {
+        return arrangements.first().map(|arranged| ((*arranged).clone(), WantedKeys::All));
+    };
+    let keys = key_columns(object, &arranged.key[..n_fixed], fixed)?;
+    let rows = if is_whole { WantedKeys::Keys(keys) } else { WantedKeys::Prefixes(keys) };
+    Some(((*arranged).clone(), rows))
 }
 
+/// The keys of some columns of which each is one of the values that it is fixed to.
 fn key_columns(object: &Object, key: &[usize], fixed: &[(usize, Vec<&ScalarValue>)]) -> Option<Vec<ArrayRef>> {
     let mut columns = Vec::with_capacity(key.len());
     for column in key {
         let field = object.schema.field(*column);
         let usable = |values: &[&ScalarValue]| {
             let fits = |value: &&ScalarValue| !value.is_null() && value.data_type() == *field.data_type();
-            !values.is_empty() && values.iter().all(fits) && (key.len() == 1 || values.len() == 1)
+            !values.is_empty() && values.iter().all(fits)
         };
-        let (_, values) = fixed.iter().find(|(fixed, values)| fixed == column && usable(values))?;
+        let of_column = fixed.iter().filter(|(fixed, values)| fixed == column && usable(values));
+        let (_, values) = of_column.min_by_key(|(_, values)| values.len())?;
         let values = ScalarValue::iter_to_array(values.iter().copied().cloned()).ok()?;
         columns.push(types::narrowed(&values).ok()?);
     }
-    Some(columns)
+    each_with_each(&columns)
+}
+
+/// All rows of which each cell is one of its column's; `None` where they are too many.
+fn each_with_each(columns: &[ArrayRef]) -> Option<Vec<ArrayRef>> {
+    let n_keys = columns.iter().try_fold(1usize, |n, column| n.checked_mul(column.len()))?;
+    if columns.len() == 1 || n_keys == 1 {
+        return Some(columns.to_vec());
+    }
+    if n_keys > KEYS_MAX {
+        return None;
+    }
+    let (mut all, mut n_each) = (Vec::with_capacity(columns.len()), n_keys);
+    for column in columns {
+        n_each /= column.len();
+        let rows: Vec<u32> = (0..n_keys).map(|key| (key / n_each % column.len()) as u32).collect();
+        all.extend(gather::take(std::slice::from_ref(column), &rows).iter().cloned());
+    }
+    Some(all)
 }

@@ -4,13 +4,17 @@
 //! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once
 //! the statement's.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use anabranch_batch::Batch;
 use anabranch_flow::tactic::Output;
-use anabranch_operators::expression::ExpressionRef;
+use anabranch_operators::expression::{Column as PlainColumn, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_plan::Plan;
 use arrow::array::AsArray;
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::TableReference;
 use datafusion_expr::Expr;
 
 use crate::error::Error;
@@ -31,8 +35,12 @@ pub(crate) fn evaluate_stage(
 ) -> Result<Vec<Batch>, Error> {
     let predicate =
         |expr: &Expr| -> Result<ExpressionRef, Error> { Ok(Compiled::new(expr, &input.schema)?.into_ref()) };
+    let places = Places::of(project, input);
     let column = |(expr, field): (&Expr, &FieldRef)| -> Result<ExpressionRef, Error> {
-        Ok(Compiled::new(expr, &input.schema)?.typed(field.data_type()).into_ref())
+        match places.plain(expr, field.data_type()) {
+            Some(column) => Ok(Arc::new(PlainColumn(column))),
+            None => Ok(Compiled::new(expr, &input.schema)?.typed(field.data_type()).into_ref()),
+        }
     };
     let stage = Stage {
         filter: filter.iter().map(predicate).collect::<Result<_, _>>()?,
@@ -46,6 +54,38 @@ pub(crate) fn evaluate_stage(
     match first_error(&out.errors) {
         Some(error) => Err(error),
         None => Ok(out.rows.into_iter().map(Batch::compact).collect()),
+    }
+}
+
+/// Where columns are that are merely repeated: to compile an expression costs the columns of its
+/// input, so a wide row that is passed on would cost their square.
+struct Places<'a> {
+    input: &'a Plan,
+    of_names: HashMap<(Option<&'a TableReference>, &'a str), usize>,
+}
+
+/// So many expressions are compiled one by one.
+const COMPILED_MAX: usize = 32;
+
+impl<'a> Places<'a> {
+    fn of(project: &[Expr], input: &'a Plan) -> Places<'a> {
+        let fields = if project.len() > COMPILED_MAX { input.schema.fields().len() } else { 0 };
+        let fields = (0..fields).map(|place| {
+            let (qualifier, field) = input.schema.qualified_field(place);
+            ((qualifier, field.name().as_str()), place)
+        });
+        Places { input, of_names: fields.collect() }
+    }
+
+    /// The place of the column that an expression is, if it has that type as it is.
+    fn plain(&self, expr: &Expr, data_type: &DataType) -> Option<usize> {
+        let expr = match expr {
+            Expr::Alias(alias) => &alias.expr,
+            expr => expr,
+        };
+        let Expr::Column(column) = expr else { return None };
+        let place = *self.of_names.get(&(column.relation.as_ref(), column.name.as_str()))?;
+        (self.input.schema.field(place).data_type() == data_type).then_some(place)
     }
 }
 

@@ -57,6 +57,7 @@ pub mod frame;
 pub mod functions;
 pub mod graphs;
 mod interrupt;
+mod key_set;
 mod look_up;
 pub mod nearest;
 mod prepared;

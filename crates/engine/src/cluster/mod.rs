@@ -37,7 +37,7 @@ use anabranch_flow::threads::Threads;
 pub(crate) use asked::{Asked, Waited};
 pub use spec::{
     ArrangementId, ArrangementStats, ChangeSpec, CollectionId, DataflowId, DataflowSpec, Egress, Export, LimitStep,
-    Peek, PeekResult, Read,
+    Peek, PeekResult, Read, WantedKeys,
 };
 
 use crate::error::Error;

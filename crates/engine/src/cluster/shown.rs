@@ -14,6 +14,8 @@ use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diffs, Time, Times, hash};
 use arrow::array::{ArrayRef, AsArray};
 
+use super::spec::WantedKeys;
+use crate::key_set::KeySet;
 use crate::render::Exported;
 
 /// Rows and row errors of one worker.
@@ -67,13 +69,23 @@ impl Shown {
         errors.iter().flat_map(messages).map(|(_, message, diff)| (message, diff)).collect()
     }
 
-    /// All rows as of a time, to be read in portions.
-    pub fn snapshot(&self, at: Time) -> Snapshot {
-        Snapshot::new(&self.rows.layout, self.rows.runs.clone(), at)
+    /// The rows that are wanted, as of a time, to be read in portions.
+    pub fn rows(&self, wanted: &WantedKeys, at: Time) -> ShownRows {
+        let ShownRuns { layout, runs } = &self.rows;
+        match wanted {
+            WantedKeys::All => ShownRows::Ahead { snapshot: Snapshot::new(layout, runs.clone(), at), among: None },
+            WantedKeys::Keys(keys) => ShownRows::Found(self.rows_of_keys(keys, at)),
+            WantedKeys::Prefixes(prefixes) => {
+                let ranges = prefixes.first().map(hash::leads).unwrap_or_default();
+                let columns = layout.key[..prefixes.len()].to_vec();
+                let among = Some(Prefixes { columns, values: KeySet::new(prefixes.clone()) });
+                ShownRows::Ahead { snapshot: Snapshot::within(layout, runs.clone(), at, ranges), among }
+            }
+        }
     }
 
     /// The consolidated rows under some keys as of a time.
-    pub fn rows_of_keys(&self, key_columns: &[ArrayRef], at: Time) -> Option<Batch> {
+    fn rows_of_keys(&self, key_columns: &[ArrayRef], at: Time) -> Option<Batch> {
         let n_keys = key_columns.first().map_or(1, |column| column.len());
         let hashes = hash::hash_columns(key_columns, n_keys);
         let (keys, _) = Keys::from_columns(key_columns, &hashes, Nulls::Equal);
@@ -91,6 +103,49 @@ impl Shown {
         let diffs = Diffs::Column(matches.diffs().into());
         let rows = consolidate(Batch::with_len(matches.gather(&columns), n_rows, Times::Constant(at), diffs));
         (!rows.is_empty()).then_some(rows)
+    }
+}
+
+/// Rows of an arrangement that are being read.
+#[derive(Debug)]
+pub(crate) enum ShownRows {
+    /// All that were wanted.
+    Found(Option<Batch>),
+    /// Where reading has got to, and which of these rows are wanted.
+    Ahead { snapshot: Snapshot, among: Option<Prefixes> },
+}
+
+/// What the keys of wanted rows begin with.
+#[derive(Debug)]
+pub(crate) struct Prefixes {
+    /// The first columns of the key.
+    columns: Vec<usize>,
+    values: KeySet,
+}
+
+impl ShownRows {
+    /// The next portion, of about `rows` rows looked at; `None` at the end.
+    pub fn next_portion(&mut self, rows: usize) -> Option<Vec<Batch>> {
+        match self {
+            ShownRows::Found(batch) => batch.take().map(|batch| vec![batch]),
+            ShownRows::Ahead { snapshot, among } => {
+                let portion = snapshot.next_portion(rows)?;
+                let Some(Prefixes { columns, values }) = among else { return Some(portion) };
+                let wanted = portion.into_iter().map(|batch| {
+                    let rows = values.rows_among(batch.project(columns).columns());
+                    if rows.len() == batch.len() { batch } else { batch.take(&rows) }
+                });
+                Some(wanted.filter(|batch| !batch.is_empty()).collect())
+            }
+        }
+    }
+
+    /// Whether all has been read.
+    pub fn is_done(&self) -> bool {
+        match self {
+            ShownRows::Found(batch) => batch.is_none(),
+            ShownRows::Ahead { snapshot, .. } => snapshot.is_done(),
+        }
     }
 }
 

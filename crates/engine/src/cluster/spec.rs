@@ -100,9 +100,20 @@ pub struct Peek {
     pub arrangement: ArrangementId,
     /// The time of the contents wanted.
     pub at: Time,
-    /// Key columns in the order of the export's key: only rows with one of these keys. `None` for
-    /// all rows.
-    pub keys: Option<Vec<ArrayRef>>,
+    /// Which of its rows are wanted.
+    pub rows: WantedKeys,
+}
+
+/// Which rows of an arrangement are wanted.
+#[derive(Clone, Debug)]
+pub enum WantedKeys {
+    /// All.
+    All,
+    /// Those with one of these keys: its columns, in the order of the export's key.
+    Keys(Vec<ArrayRef>),
+    /// Those whose key begins with one of these: its first columns, fewer than all, in the order of
+    /// the export's key.
+    Prefixes(Vec<ArrayRef>),
 }
 
 /// The contents of an arrangement at a time.

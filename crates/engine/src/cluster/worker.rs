@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_arrangement::{MergeEffort, Reader, Snapshot};
+use anabranch_arrangement::{MergeEffort, Reader};
 use anabranch_batch::{Batch, END, Time};
 use anabranch_flow::account::{Account, Load};
 use anabranch_flow::egress::{EgressRef, Item};
@@ -20,7 +20,7 @@ use anabranch_flow::worker::{Dataflow, Worker};
 use super::Reply;
 use super::marks::Marks;
 use super::published::{Publication, Publisher};
-use super::shown::{Shown, messages, upper};
+use super::shown::{Shown, ShownRows, messages, upper};
 use super::spec::{ArrangementId, ArrangementStats, ChangeSpec, CollectionId, DataflowId, Egress, Peek, PeekResult};
 use crate::render::physical::Physical;
 use crate::render::{Exported, RenderOptions, Rendered, WorkerShared, render};
@@ -157,7 +157,7 @@ enum Waiting {
     },
     /// A peek whose time is complete: the rows read so far, and where reading has got to.
     Reading {
-        snapshot: Snapshot,
+        rows: ShownRows,
         result: PeekResult,
         reply: Reply<PeekResult>,
     },
@@ -382,7 +382,7 @@ impl WorkerState {
     fn try_answer(&self, question: Waiting) -> Option<Waiting> {
         match question {
             Waiting::Peek { peek, hold, reply } => self.try_peek(peek, hold, reply),
-            Waiting::Reading { snapshot, result, reply } => read_on(snapshot, result, reply),
+            Waiting::Reading { rows, result, reply } => read_on(rows, result, reply),
             Waiting::Await { dataflow, past, reply } => {
                 self.try_await(dataflow, past, &reply).then_some(Waiting::Await { dataflow, past, reply })
             }
@@ -412,14 +412,7 @@ impl WorkerState {
         }
         let shown = Shown::of(exported);
         let errors = shown.errors(peek.at);
-        match &peek.keys {
-            None => read_on(shown.snapshot(peek.at), PeekResult { batches: vec![], errors }, reply),
-            Some(keys) => {
-                let batches = shown.rows_of_keys(keys, peek.at).into_iter().collect();
-                let _ = reply.send(PeekResult { batches, errors });
-                None
-            }
-        }
+        read_on(shown.rows(&peek.rows, peek.at), PeekResult { batches: vec![], errors }, reply)
     }
 
     /// True while the question has to wait.
@@ -465,10 +458,10 @@ impl WorkerState {
 }
 
 /// Reads a portion; the last one sends the answer.
-fn read_on(mut snapshot: Snapshot, mut result: PeekResult, reply: Reply<PeekResult>) -> Option<Waiting> {
-    result.batches.extend(snapshot.next_portion(PEEK_ROWS_PER_TURN).unwrap_or_default());
-    if !snapshot.is_done() {
-        return Some(Waiting::Reading { snapshot, result, reply });
+fn read_on(mut rows: ShownRows, mut result: PeekResult, reply: Reply<PeekResult>) -> Option<Waiting> {
+    result.batches.extend(rows.next_portion(PEEK_ROWS_PER_TURN).unwrap_or_default());
+    if !rows.is_done() {
+        return Some(Waiting::Reading { rows, result, reply });
     }
     // No receiver is left, so no answer is missed.
     let _ = reply.send(result);

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::Batch;
 use anabranch_sql::output::shown_schema;
 use anabranch_sql::statement::Statement;
 use anabranch_sql::{Parsed, Planner};
@@ -26,8 +26,8 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
 use super::connection::Connection;
-use crate::cluster::{ArrangementId, PeekResult, Shown};
-use crate::direct::{Base, Direct, evaluate_stages, rows_or_error};
+use crate::cluster::{ArrangementId, PeekResult, Shown, WantedKeys};
+use crate::direct::{Base, Direct, rows_or_error};
 use crate::error::Error;
 use crate::finish::{WantedRows, finish};
 use crate::prepared::Prepared;
@@ -87,7 +87,7 @@ impl Connection {
             client.account.clone()
         };
         let Some(found) = self.find_published(look_up.arrangement, moment)? else { return Ok(None) };
-        let rows = rows_or_error(self.read(&found, Some(key))?)?;
+        let rows = rows_or_error(self.read(&found, &WantedKeys::Keys(key.to_vec()))?)?;
         let rows: Vec<Batch> = rows.iter().map(|batch| batch.project(&look_up.columns)).collect();
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
@@ -153,19 +153,15 @@ impl Connection {
         let Named { planned, visible, .. } = named;
         let find = |name: &str| facts.catalog.find(name).filter(|object| object.is_readable());
         let Some(direct) = Direct::of(&planned.plan, find, |_| true) else { return Ok(None) };
-        let Base::Arrangement { arranged, keys, columns, .. } = &direct.base else { return Ok(None) };
+        let Base::Arrangement(read) = &direct.base else { return Ok(None) };
         if !named.is_steady || self.is_in_transaction() {
             return Ok(None);
         }
-        let Some(found) = self.find_published(arranged.arrangement, moment)? else { return Ok(None) };
-        let read = self.timed(|| {
-            let result = self.read(&found, keys.as_deref())?;
-            let rows: Vec<_> = rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect();
-            evaluate_stages(&direct.stages, rows)
-        })?;
+        let Some(found) = self.find_published(read.arranged.arrangement, moment)? else { return Ok(None) };
+        let rows = self.timed(|| read.evaluate(&direct.stages, rows_or_error(self.read(&found, &read.rows)?)?))?;
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
-        let rows = Rows::new(Arc::clone(visible), finish(visible, &read, &wanted)?);
+        let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
         let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
         // (Where there is no room, the engine says what holds it.)
         let Some(rows) = counted(&account, rows) else { return Ok(None) };
@@ -201,25 +197,17 @@ impl Connection {
         }
     }
 
-    fn read(&self, found: &PublishedShards, keys: Option<&[ArrayRef]>) -> Result<PeekResult, Error> {
+    fn read(&self, found: &PublishedShards, wanted: &WantedKeys) -> Result<PeekResult, Error> {
         let at = found.moment.time;
         let parts = found.shards.iter().map(|shard| {
-            let batches = match keys {
-                Some(keys) => shard.rows_of_keys(keys, at).into_iter().collect(),
-                None => self.read_all(shard, at)?,
-            };
+            let (mut rows, mut batches) = (shard.rows(wanted, at), Vec::new());
+            while let Some(portion) = rows.next_portion(ROWS_PER_LOOK) {
+                batches.extend(portion);
+                self.interrupt.check()?;
+            }
             Ok(PeekResult { batches, errors: shard.errors(at) })
         });
         Ok(PeekResult::of_parts(parts.collect::<Result<Vec<_>, Error>>()?))
-    }
-
-    fn read_all(&self, shard: &Shown, at: Time) -> Result<Vec<Batch>, Error> {
-        let (mut snapshot, mut batches) = (shard.snapshot(at), Vec::new());
-        while let Some(portion) = snapshot.next_portion(ROWS_PER_LOOK) {
-            batches.extend(portion);
-            self.interrupt.check()?;
-        }
-        Ok(batches)
     }
 
     /// Works under the client's `statement_timeout`.

@@ -137,7 +137,7 @@ impl Nodes {
                 let input = self.arrange(self.of(*input), &spec.window.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(WindowTactic::new(spec.clone())))
             }
-            Step::Recognize { input, recognize } => {
+            Step::Recognize { input, recognize, .. } => {
                 let spec = RecognizeSpec { effort, ..recognize.as_ref().clone() };
                 let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(Recognize::new(spec.clone())))

@@ -288,10 +288,11 @@ impl<'s> Renderer<'s, '_, '_> {
                 let tactic = self.limited(Box::new(TopKTactic::new(spec)), limits);
                 self.chain(*input).then_timed("TopK", group.clone(), tactic, Some(group))
             }
-            Step::Recognize { input, recognize } => {
+            Step::Recognize { input, recognize, limits } => {
                 let spec = RecognizeSpec { effort: self.options.effort, ..recognize.as_ref().clone() };
                 let partition = spec.partition.clone();
-                timed(vec![(self.chain(*input), partition)], "Recognize", as_of, Box::new(Recognize::new(spec)))
+                let tactic = self.limited(Box::new(Recognize::new(spec)), limits);
+                timed(vec![(self.chain(*input), partition)], "Recognize", as_of, tactic)
             }
             Step::Window { input, window, limits } => {
                 let spec = WindowSpec { effort: self.options.effort, ..window.as_ref().clone() };

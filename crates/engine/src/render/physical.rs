@@ -202,6 +202,7 @@ pub enum Step {
     Recognize {
         input: StepId,
         recognize: Box<RecognizeSpec>,
+        limits: Vec<LimitStep>,
     },
     Window {
         input: StepId,

@@ -204,7 +204,8 @@ impl<'a> Preparer<'a> {
             Node::Recognize { input, recognize } => {
                 let recognize = Box::new(super::recognize::compile(recognize, types_of(&input.schema))?);
                 let input = self.stream(input)?;
-                Ok(self.push(Step::Recognize { input, recognize }))
+                let limits = self.limits(plan);
+                Ok(self.push(Step::Recognize { input, recognize, limits }))
             }
             Node::Window { input, window } => {
                 let window = Box::new(super::window::compile(window, types_of(&input.schema))?);

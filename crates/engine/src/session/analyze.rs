@@ -19,7 +19,7 @@ use super::explain::{finish_line, readable_bytes};
 use super::outcome::Rows;
 use super::show::text_rows;
 use super::state::Session;
-use crate::cluster::Peek;
+use crate::cluster::{Peek, WantedKeys};
 use crate::direct::rows_or_error;
 use crate::error::Error;
 
@@ -56,7 +56,7 @@ impl Session {
     fn run_counted(&mut self, plan: &Arc<Plan>) -> Result<(Vec<Batch>, Counted), Error> {
         let columns: Vec<usize> = (0..plan.schema.fields().len()).collect();
         let (dataflow, arrangements) = self.install("an analysed query", plan, &[columns], Sink::Answer)?;
-        let peek = Peek { arrangement: arrangements[0], at: self.timeline.last(), keys: None };
+        let peek = Peek { arrangement: arrangements[0], at: self.timeline.last(), rows: WantedKeys::All };
         let result = self.cluster.peek(peek, &self.interrupt);
         let counts: BTreeMap<usize, OperatorCounts> = self.cluster.operators(dataflow);
         let operators = self.dataflows.operators().filter(|operator| operator.dataflow == dataflow);

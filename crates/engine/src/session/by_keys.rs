@@ -6,8 +6,8 @@
 //!     = Stage .. over Stage .. over (rows of t with the keys of the subquery)
 //! ```
 //!
-//! Law: the rows are those of the plan. Keys are the whole key of an arrangement of the table; a
-//! NULL among them finds nothing.
+//! Law: the rows are those of the plan. Keys are the key of an arrangement of the table, or its
+//! first columns; a NULL among them finds nothing.
 //!
 //! Cost: the subquery, and a look-up for each of its distinct keys. The plan's join would read the
 //! whole table. A statement that only reads takes the plan: between two questions another may
@@ -23,7 +23,7 @@ use datafusion_expr::Expr;
 
 use super::state::Session;
 use crate::catalog::Arranged;
-use crate::cluster::Peek;
+use crate::cluster::{Peek, WantedKeys};
 use crate::direct::{evaluate_stages, rows_or_error};
 use crate::error::Error;
 
@@ -41,7 +41,8 @@ struct Listed<'a> {
     /// Of the table, by its key.
     arranged: Arranged,
     keys: &'a Arc<Plan>,
-    /// Of the subquery, in the order of the arrangement's key.
+    /// Of the subquery, in the order of the arrangement's key; fewer where they are its first
+    /// columns.
     key_columns: Vec<usize>,
 }
 
@@ -53,7 +54,11 @@ impl Session {
         let keys = self.collect(listed.keys)?;
         let keys: Vec<Batch> = keys.iter().map(|batch| batch.project(&listed.key_columns)).collect();
         let Some(keys) = distinct_keys(&keys) else { return Ok(vec![]) };
-        let peek = Peek { arrangement: listed.arranged.arrangement, at: self.timeline.last(), keys: Some(keys) };
+        let rows = match keys.len() == listed.arranged.key.len() {
+            true => WantedKeys::Keys(keys),
+            false => WantedKeys::Prefixes(keys),
+        };
+        let peek = Peek { arrangement: listed.arranged.arrangement, at: self.timeline.last(), rows };
         let result = match self.answered() {
             Some(result) => result,
             None => self.ask(peek, vec![listed.relation.to_owned()], None)?,
@@ -86,11 +91,12 @@ impl Session {
         let fixed = left_key.iter().map(|at| Some(columns[origin(&below, *at)?])).collect::<Option<Vec<usize>>>()?;
         let place = |column: &usize| fixed.iter().position(|of| of == column).map(|at| right_key[at]);
         let serves = |arranged: &&Arranged| {
-            arranged.key.len() == fixed.len() && !fixed.is_empty() && arranged.key.iter().all(|of| fixed.contains(of))
+            let first = arranged.key.get(..fixed.len()).unwrap_or_default();
+            !first.is_empty() && fixed.iter().all(|of| first.contains(of))
         };
-        let mut arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-        let arranged = Arranged::clone(arrangements.find(serves)?);
-        let key_columns = arranged.key.iter().map(place).collect::<Option<Vec<usize>>>()?;
+        let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let arranged = Arranged::clone(arrangements.filter(serves).min_by_key(|arranged| arranged.key.len())?);
+        let key_columns = arranged.key[..fixed.len()].iter().map(place).collect::<Option<Vec<usize>>>()?;
         Some(Listed { above, output, below, relation, columns, arranged, keys, key_columns })
     }
 }

@@ -16,8 +16,7 @@ use super::show::text_rows;
 use super::state::Session;
 use super::state_remark::state_remark;
 use crate::catalog::Arranged;
-use crate::catalog::system::quoted;
-use crate::cluster::{ArrangementId, Egress};
+use crate::cluster::{ArrangementId, Egress, WantedKeys};
 use crate::dataflows::{Usage, WantedDataflow};
 use crate::direct::Direct;
 use crate::error::Error;
@@ -39,18 +38,25 @@ impl Session {
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
         let direct = self.direct(&planned.plan, None);
-        let read = direct.as_ref().and_then(|direct| direct.arranged());
+        let read = direct.as_ref().and_then(Direct::read);
         let usage = match &read {
             Some(_) => Usage::default(),
             None => self.usage(&planned.plan)?,
         };
         let reads = self.reads(&planned.plan)?;
         let annotate = |plan: &Plan| match (&plan.node, &read) {
-            (Node::Scan { relation, .. }, Some((read, arranged, by_key))) if relation == read => {
-                let how = if *by_key { "looks keys up in" } else { "reads all of" };
-                let lacking = direct.as_ref().map_or(&[][..], Direct::lacking);
-                let lacks = self.lacking_index(relation, lacking).unwrap_or_default();
-                Some(format!("{how} {}{lacks}", self.arrangement_name(relation, arranged)))
+            (Node::Scan { relation, .. }, Some(read)) if *relation == read.relation => {
+                let name = self.arrangement_name(relation, &read.arranged);
+                Some(match &read.rows {
+                    WantedKeys::All => format!("reads all of {name}"),
+                    WantedKeys::Keys(_) => format!("looks keys up in {name}"),
+                    WantedKeys::Prefixes(columns) => {
+                        let object = self.catalog.find(relation);
+                        let columns = &read.arranged.key[..columns.len()];
+                        let columns = object.map(|object| object.column_list(columns)).unwrap_or_default();
+                        format!("looks keys up by ({columns}) in {name}")
+                    }
+                })
             }
             (_, None) => {
                 let remarks = [self.sharing_remark(plan, &usage, &sizes), state_remark(plan, &reads)];
@@ -63,14 +69,6 @@ impl Session {
         let indent = if lines.is_empty() { "" } else { "  " };
         lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
         text_rows("plan", lines)
-    }
-
-    /// The index that would serve a look-up by the first columns of a key.
-    fn lacking_index(&self, relation: &str, columns: &[usize]) -> Option<String> {
-        let object = self.catalog.find(relation).filter(|_| !columns.is_empty())?;
-        let path: Vec<String> = relation.split('.').map(quoted).collect();
-        let columns: Vec<String> = columns.iter().map(|column| quoted(object.schema.field(*column).name())).collect();
-        Some(format!("; CREATE INDEX ON {} ({}) would look keys up", path.join("."), columns.join(", ")))
     }
 
     /// The plan before and after each rewrite that changes it.

@@ -22,7 +22,7 @@ use super::outcome::{Rows, SourceState};
 use super::past::Past;
 use super::state::Session;
 use crate::catalog::{Arranged, Retain, kind_name};
-use crate::cluster::Peek;
+use crate::cluster::{Peek, WantedKeys};
 use crate::direct::{Base, Direct, constant, evaluate_stages, rows_or_error};
 use crate::error::Error;
 use crate::finish::{WantedRows, finish};
@@ -72,18 +72,18 @@ impl Session {
     }
 
     fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
-        let batches = match direct.base {
-            Base::Constant(plan, rows) => vec![constant(plan, rows)?],
-            Base::Arrangement { relation, arranged, keys, columns, .. } => {
-                let result = match self.answered() {
-                    Some(result) => result,
-                    None => self.ask(Peek { arrangement: arranged.arrangement, at, keys }, vec![relation], None)?,
-                };
-                rows_or_error(result)?.iter().map(|batch| batch.project(columns)).collect()
-            }
+        let read = match direct.base {
+            Base::Constant(plan, rows) => return evaluate_stages(&direct.stages, vec![constant(plan, rows)?]),
+            Base::Arrangement(read) => read,
         };
+        let peek = Peek { arrangement: read.arranged.arrangement, at, rows: read.rows.clone() };
+        let result = match self.answered() {
+            Some(result) => result,
+            None => self.ask(peek, vec![read.relation.clone()], None)?,
+        };
+        let rows = rows_or_error(result)?;
         self.interrupt.check()?;
-        evaluate_stages(&direct.stages, batches)
+        read.evaluate(&direct.stages, rows)
     }
 
     fn collect_by_dataflow(&mut self, plan: &Arc<Plan>, past: Option<&Past>, at: Time) -> Result<Vec<Batch>, Error> {
@@ -92,7 +92,7 @@ impl Session {
         }
         let all_columns: Vec<usize> = (0..plan.schema.fields().len()).collect();
         let (dataflow, arrangements) = self.install_as_of("a select", plan, &[all_columns], Sink::Answer, past)?;
-        let peek = Peek { arrangement: arrangements[0], at, keys: None };
+        let peek = Peek { arrangement: arrangements[0], at, rows: WantedKeys::All };
         rows_or_error(self.ask(peek, plan.relations(), Some(dataflow))?)
     }
 

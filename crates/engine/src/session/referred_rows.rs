@@ -6,14 +6,12 @@
 //! and what it looked up is read: it is as it was when the transaction commits.
 //!
 //! Cost: a look-up of the keys of new rows, in the other table's key. Where keys go: a look-up in
-//! an index on the columns that refer, in the order of the key; without such an index the table
-//! that refers is read.
+//! an index that begins with the columns that refer, in the order of the key; without such an index
+//! the table that refers is read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anabranch_batch::consolidate::consolidate;
-use anabranch_batch::equal::rows_equal;
-use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Diffs, Time, Times, types};
 use anabranch_sql::references::OnDelete;
 use anabranch_sql::table::quoted_path;
@@ -25,6 +23,7 @@ use super::state::Session;
 use crate::catalog::Object;
 use crate::coerce::row_text;
 use crate::error::Error;
+use crate::key_set::KeySet;
 use crate::spool::Spool;
 
 /// What a statement does to the table that it names.
@@ -129,7 +128,7 @@ impl Session {
         }
         self.note_reads(std::slice::from_ref(&child.name))?;
         let arranged = child.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-        let is_indexed = arranged.clone().any(|arranged| arranged.key == reference.columns);
+        let is_indexed = arranged.clone().any(|arranged| arranged.key.starts_with(&reference.columns));
         let there = match is_indexed {
             true => self.rows_with_keys(&child, &reference.columns, keys.columns().to_vec())?,
             false => self.all_rows(&child)?,
@@ -173,7 +172,8 @@ impl Session {
         let all = there.into_iter().map(timeless).chain(made);
         let all: Vec<Batch> = all.map(|batch| batch.project(&reference.to)).collect();
         let there = net(&all).and_then(|sums| keys_of(&sums, &(0..reference.to.len()).collect::<Vec<_>>(), |n| n > 0));
-        let found = there.map(|there| rows_among(wanted.columns(), there.columns())).unwrap_or_default();
+        let found =
+            there.map(|there| KeySet::new(there.columns().to_vec()).rows_among(wanted.columns())).unwrap_or_default();
         match (0..wanted.len() as u32).find(|row| found.binary_search(row).is_err()) {
             Some(row) => Err(reference.refers_to_nothing(child, keys.columns(), row as usize)),
             None => Ok(()),
@@ -276,7 +276,7 @@ fn new_keys(reference: &KeyReference, child: &Object, rows: &Batch, changed: &[B
     let (old, new) = (cast_to(child, &reference.columns, &old)?, cast_to(child, &reference.columns, &new)?);
     let own = rows.project(&reference.columns);
     let mut places: Vec<u32> = vec![0; rows.len()];
-    for (row, key) in pairs_of(own.columns(), &old) {
+    for (row, key) in KeySet::new(old).pairs_of(own.columns()) {
         places[row as usize] = key;
     }
     let mut columns = rows.columns().to_vec();
@@ -326,29 +326,5 @@ fn like(object: &Object, columns: &[usize], keys: &Batch) -> Result<Batch, Error
 
 /// The rows that have one of the keys in these columns.
 fn with_keys(batch: &Batch, columns: &[usize], keys: &Batch) -> Batch {
-    batch.take(&rows_among(batch.project(columns).columns(), keys.columns()))
-}
-
-/// The rows that equal one of the keys, in order. The keys differ.
-fn rows_among(rows: &[ArrayRef], keys: &[ArrayRef]) -> Vec<u32> {
-    pairs_of(rows, keys).into_iter().map(|(row, _)| row).collect()
-}
-
-/// The rows that equal one of the keys, in order, each with that key.
-fn pairs_of(rows: &[ArrayRef], keys: &[ArrayRef]) -> Vec<(u32, u32)> {
-    let len = |columns: &[ArrayRef]| columns.first().map_or(0, |column| column.len());
-    let mut by_hash: HashMap<u64, Vec<u32>> = HashMap::new();
-    for (key, hash) in hash_columns(keys, len(keys)).into_iter().enumerate() {
-        by_hash.entry(hash).or_default().push(key as u32);
-    }
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for (row, hash) in hash_columns(rows, len(rows)).into_iter().enumerate() {
-        for key in by_hash.get(&hash).into_iter().flatten() {
-            left.push(row as u32);
-            right.push(*key);
-        }
-    }
-    let equal = rows_equal(rows, &left, keys, &right);
-    let pairs = left.into_iter().zip(right);
-    pairs.zip(equal).filter(|(_, equal)| *equal).map(|(pair, _)| pair).collect()
+    batch.take(&KeySet::new(keys.columns().to_vec()).rows_among(batch.project(columns).columns()))
 }

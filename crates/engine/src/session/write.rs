@@ -19,7 +19,7 @@ use super::referred_rows::Change;
 use super::rules::check_rows;
 use super::state::Session;
 use crate::catalog::{Arrival, Object};
-use crate::cluster::Peek;
+use crate::cluster::{Peek, WantedKeys};
 use crate::coerce::{check_not_null, fit_lengths};
 use crate::direct::{evaluate_over, rows_or_error};
 use crate::error::Error;
@@ -313,9 +313,11 @@ impl Session {
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arranged = arrangements
             .clone()
-            .find(|arranged| arranged.key == key)
+            .filter(|arranged| arranged.key.starts_with(key))
+            .min_by_key(|arranged| arranged.key.len())
             .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its key", object.name)))?;
-        let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), keys: Some(keys) };
+        let rows = if arranged.key == key { WantedKeys::Keys(keys) } else { WantedKeys::Prefixes(keys) };
+        let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), rows };
         let result = match self.answered() {
             Some(result) => result,
             None => self.ask(peek, vec![object.name.clone()], None)?,

@@ -108,30 +108,6 @@ fn one_select_finds_the_operator_that_keeps_most() {
     });
 }
 
-#[test]
-fn explain_names_the_index_that_the_beginning_of_a_key_lacks() {
-    with_workers(|session| {
-        run(
-            session,
-            "CREATE TABLE lines (o int, n int, x int, PRIMARY KEY (o, n)); CREATE INDEX xno ON lines (x, n, o)",
-        );
-        let explained = |session: &mut _, condition: &str| {
-            ask(session, &format!("EXPLAIN SELECT n FROM lines WHERE {condition}")).join(" ")
-        };
-        let lacks = |columns: &str| format!("; CREATE INDEX ON lines ({columns}) would look keys up");
-        assert!(explained(session, "o = 1").contains(&lacks("o")));
-        assert!(explained(session, "x = 1 AND n = 2").contains(&lacks("x, n")));
-        assert!(explained(session, "o = 1 AND x > 2").contains(&lacks("o")));
-        // A key that is fixed as a whole, and columns that begin no key.
-        for condition in ["o = 1 AND n = 2", "n = 1", "o > 1"] {
-            assert!(!explained(session, condition).contains("CREATE INDEX"), "{condition}");
-        }
-        run(session, "CREATE INDEX ON lines (o); INSERT INTO lines VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7)");
-        assert!(explained(session, "o = 1").contains("looks keys up in"));
-        assert_eq!(ask(session, "SELECT n FROM lines WHERE o = 1 ORDER BY n"), ["1", "2"]);
-    });
-}
-
 /// Operator, bytes and what bounds the state, of all operators.
 fn session_rows(session: &mut anabranch_engine::Session) -> Vec<(String, i64, String)> {
     use arrow::array::{Array, AsArray};

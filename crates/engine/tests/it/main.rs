@@ -24,6 +24,7 @@ mod memory;
 mod parameters;
 mod past;
 mod placed;
+mod prefixes;
 mod read;
 mod recorder;
 mod recursion;

@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Builder, Floor, Keys, Layout, MergeEffort, Spine, ValueCursor};
-use anabranch_batch::{Batch, Diff, END, Time, Times};
+use anabranch_batch::order::Nulls;
+use anabranch_batch::{Batch, Columns, Diff, END, Time, Times, gather, hash};
 use arrow::array::ArrayRef;
 
 /// Rows of merging done in an idle turn.
@@ -106,6 +107,18 @@ impl OrderedTrace {
             self.spine.set_since((upper - 1).max(self.spine.since()));
         }
         self.spine.exert(&mut { IDLE_FUEL });
+    }
+
+    /// All groups that have rows, or had until they are merged. O(rows).
+    pub(crate) fn keys(&self) -> Keys {
+        let walk = self.walk();
+        let rows = walk.sources();
+        let keyed = |columns: &&[ArrayRef]| self.layout.key.iter().map(|column| columns[*column].clone()).collect();
+        let chunks: Vec<Vec<ArrayRef>> = rows.iter().map(keyed).collect();
+        let chunks: Vec<&[ArrayRef]> = chunks.iter().map(|columns| &**columns).collect();
+        let n_rows = rows.iter().filter_map(|columns| Some(columns.first()?.len())).sum();
+        let columns: Columns = if chunks.is_empty() { Columns::default() } else { gather::concat(&chunks) };
+        Keys::from_columns(&columns, &hash::hash_columns(&columns, n_rows), Nulls::Equal).0
     }
 
     /// A walk over all groups.

@@ -49,6 +49,8 @@ impl Touched {
 /// Groups during a turn.
 pub(super) struct Versions {
     pub versions: Vec<Version>,
+    /// For each version its group, and a time at which it holds.
+    pub groups: Vec<(usize, Time)>,
     /// Of all rows of all versions, the columns that are read.
     pub columns: Vec<ArrayRef>,
     /// Groups that had rows, have others now, and lack none.
@@ -65,26 +67,31 @@ pub(super) struct Changed {
 }
 
 /// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the
-/// groups that it touches, and of all their rows the columns `read`.
+/// groups that it touches, with these groups; and of all their rows the columns `read`. Rows of
+/// `leaving` are taken out as well, and touch nothing.
 pub(super) fn absorb(
     trace: &mut OrderedTrace,
     batch: Batch,
+    leaving: Option<Batch>,
     key: &[usize],
     read: &[usize],
     upto: Time,
-) -> (Vec<Version>, Vec<ArrayRef>) {
+) -> (Versions, Keys) {
     let Touched { batch, keys, of_row } = Touched::new(batch, key);
     let times = touched_times(&of_row, batch.times());
+    let batch = match leaving {
+        None => batch,
+        Some(leaving) => Batch::concat(&[batch, leaving]).map(|all| all.with_key(key)).unwrap_or_default(),
+    };
     trace.absorb(batch, upto);
-    let Versions { versions, columns, .. } = versions(trace, &keys, &times, read);
-    (versions, columns)
+    (versions(trace, &keys, &times, read), keys)
 }
 
 /// The versions of groups at the times asked for, of which a group that is not asked for has none.
 pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usize]) -> Versions {
     let mut changed = Vec::new();
     let mut walk = trace.walk();
-    let (mut versions, mut places) = (Vec::new(), Vec::new());
+    let (mut versions, mut groups, mut places) = (Vec::new(), Vec::new(), Vec::new());
     let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
     for (key, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
         values.clear();
@@ -106,6 +113,7 @@ pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], r
                     places.extend(std::iter::repeat_n(*place, counts[at] as usize));
                 }
                 versions.push(Version { from, to: places.len(), added, removed });
+                groups.push((key, times[at]));
             }
             at = next.unwrap_or(n);
         }
@@ -120,7 +128,7 @@ pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], r
         walk.sources().iter().map(|source| read.iter().map(|column| source[*column].clone()).collect()).collect();
     let sources: Vec<&[ArrayRef]> = columns.iter().map(|columns| &**columns).collect();
     let (sources, places) = only_used(&sources, places);
-    Versions { versions, columns: gather::interleave(&sources, &places).to_vec(), changed }
+    Versions { versions, groups, columns: gather::interleave(&sources, &places).to_vec(), changed }
 }
 
 /// Whether a group had rows, and what changed is that rows came behind them: `counts` are the

@@ -6,10 +6,11 @@
 //! | stage | if computed by what rises; a condition `c >= d` gives `c` the bound of `d` as well |
 //! | unnest | a list's bound is that of its elements |
 //! | union, set operations | the least of all inputs' |
-//! | aggregate, top-k, window functions | keys, groups, partitions; never results, which tell of old rows when they change |
+//! | aggregate, top-k, window functions, row patterns | keys, groups, partitions; never results, which tell of old rows when they change |
 //! | inner join | tied columns: the least of the own bound and what the other side meets |
 //! | other joins | pairs of equal keys: the least of both |
 //! | as-of join, backward | the left time: the least of both times' |
+//! | as-of join, forward | the left time: the least of the own and the right one less the tolerance; of an inner join the right time: the least of both |
 
 use super::bound::{Bound, Promised};
 use super::matching::{Matched, comparisons, matched, unqualified};
@@ -49,12 +50,24 @@ pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
         Node::Window { input, window } => {
             only(plan, window.partition.iter().map(|&column| (column, column)), &of(input))
         }
-        Node::Asof { left, right, asof } if asof.strategy == Strategy::Backward => {
+        Node::Asof { left, right, asof } => {
             let mut all = none();
             let times = [of(left).swap_remove(asof.left_time), of(right).swap_remove(asof.right_time)];
-            all[asof.left_time] = least_of(times.iter());
+            match asof.strategy {
+                Strategy::Backward => all[asof.left_time] = least_of(times.iter()),
+                Strategy::Forward => {
+                    all[asof.left_time] = met_ahead(&times, asof.tolerance);
+                    if !asof.outer {
+                        // (Matches below both bounds are frozen, and so are the rows that have
+                        // them.)
+                        all[left.schema.fields().len() + asof.right_time] = least_of(times.iter());
+                    }
+                }
+                Strategy::Nearest => {}
+            }
             all
         }
+        Node::Recognize { input, recognize } => only(plan, recognize.partition.iter().copied().enumerate(), &of(input)),
         Node::Join { .. } => joined(plan, promised),
         _ => none(),
     }
@@ -68,7 +81,7 @@ fn only(plan: &Plan, places: impl Iterator<Item = (usize, usize)>, below: &[Opti
 }
 
 /// The least of several bounds, if all are known.
-fn least_of<'a>(mut bounds: impl Iterator<Item = &'a Option<Bound>>) -> Option<Bound> {
+pub(super) fn least_of<'a>(mut bounds: impl Iterator<Item = &'a Option<Bound>>) -> Option<Bound> {
     let first = bounds.next()?.clone()?;
     bounds.try_fold(first, |least, bound| Some(least.least(bound.clone()?)))
 }
@@ -89,6 +102,13 @@ fn filtered(input: &Plan, filter: &[Expr], mut bounds: Vec<Option<Bound>>) -> Ve
         }
     }
     bounds
+}
+
+/// The least left time of a change of an as-of join forward: a right row that comes is the match of
+/// left rows before it, as far as the tolerance reaches.
+fn met_ahead([left, right]: &[Option<Bound>; 2], tolerance: Option<u64>) -> Option<Bound> {
+    let reach = i64::try_from(tolerance?).ok()?;
+    Some(left.clone()?.least(right.clone()?.plus(reach.checked_neg()?)))
 }
 
 fn joined(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {

@@ -8,12 +8,16 @@
 //! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
 //! | join with the clock (a temporal filter) | rows that it has let out for good |
 //! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; of a key's right rows below both, all but the last |
-//! | other as-of joins, row patterns | nothing |
+//! | as-of join, forward, within a tolerance | rows of both sides below the left times of changes to come |
+//! | as-of join, forward, without | left rows that have matched a right row below both times' bounds; of a key's right rows below both, all but the last |
+//! | as-of join to the nearest row | nothing |
+//! | row patterns | partitions below their bound; of others the rows that no match to come begins at or reads, where the first order column is bounded |
 
 use super::bound::{Bound, Promised};
-use super::derive::{bounds, closing, expiring};
+use super::derive::{bounds, closing, expiring, least_of};
 use super::matching::{Matched, matched};
 use crate::ir::{JoinKind, Node, Plan};
+use anabranch_spec::asof::Strategy;
 
 /// Rows of an input that leave: those with a value of a column below a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +69,19 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
             }
             LeavingState::OfInputs(sides(plan, *kind, &of(left), &of(right)))
         }
-        Node::Asof { asof, .. } => {
-            // (Only a join backward bounds the left time.)
-            let below = bounds(plan, promised).swap_remove(asof.left_time);
+        Node::Asof { left, right, asof } => {
+            // (Backward, and within a tolerance, the left time is bounded.)
+            let below = bounds(plan, promised).swap_remove(asof.left_time).or_else(|| {
+                let times = [of(left).swap_remove(asof.left_time), of(right).swap_remove(asof.right_time)];
+                least_of(times.iter()).filter(|_| asof.strategy == Strategy::Forward && asof.tolerance.is_none())
+            });
             let side = |column: usize| below.iter().map(|below| Leaving { column, below: below.clone() }).collect();
             LeavingState::OfInputs(vec![side(asof.left_time), side(asof.right_time)])
         }
-        Node::Recognize { .. } => LeavingState::OfInputs(vec![vec![]]),
+        Node::Recognize { input, recognize } => {
+            let first = recognize.order.first().filter(|key| !key.descending && !key.nulls_first);
+            by(&recognize.partition.iter().copied().chain(first.map(|key| key.column)).collect::<Vec<_>>(), input)
+        }
         _ => LeavingState::Nothing,
     }
 }

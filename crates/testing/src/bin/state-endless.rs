@@ -46,6 +46,20 @@ const FORMS: &[(&str, &str)] = &[
     ),
     ("interval join", "SELECT b.x FROM bid AS b JOIN ask AS a ON b.k = a.k AND b.x = a.x AND b.t BETWEEN a.t - 300 AND a.t + 100"),
     ("as-of join", "SELECT b.x, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t >= a.t"),
+    ("as-of join forward", "SELECT b.x, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t <= a.t"),
+    (
+        "as-of join within a tolerance",
+        "SELECT b.x, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t <= a.t AND a.t <= b.t + 20",
+    ),
+    (
+        "sessions",
+        "SELECT k, window_start, window_end, count(*) FROM SESSION(bid PARTITION BY k, t, 5) GROUP BY k, window_start, window_end",
+    ),
+    (
+        "row patterns",
+        "SELECT * FROM bid MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES FIRST(t) AS f, LAST(t) AS l, count(*) AS n
+         PATTERN (A B+) DEFINE B AS x < PREV(x)) AS m",
+    ),
     (
         "greatest of windows",
         "SELECT b.k FROM bid AS b JOIN (SELECT max(x) AS x, window_end FROM TUMBLE(bid, t, 200) GROUP BY window_end) AS m

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_batch::Batch;
-use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Peek, Read};
+use anabranch_engine::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Peek, Read, WantedKeys};
 use anabranch_engine::dataflows::{Dataflows, WantedDataflow};
 use anabranch_engine::{Interrupt, Sharing};
 use anabranch_flow::account::memory::Holder;
@@ -261,7 +261,7 @@ fn contents(cluster: &mut Cluster, live: &mut Live, at: i64) -> (Vec<(Row, i64, 
     let interrupt = Interrupt::new();
     match &mut live.sink {
         Sink::Arrangement(arrangement) => {
-            let peek = Peek { arrangement: *arrangement, at, keys: None };
+            let peek = Peek { arrangement: *arrangement, at, rows: WantedKeys::All };
             let result = cluster.peek(peek, &interrupt).expect("an installed plan can be read");
             let failed = result.errors.iter().any(|(_, count)| *count != 0);
             (updates(&result.batches), Some(failed))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_batch::{Batch, types};
 use anabranch_engine::cluster::{
-    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
+    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read, WantedKeys,
 };
 use anabranch_engine::{Error, Interrupt};
 use anabranch_flow::sink::Bounds;
@@ -285,16 +285,16 @@ impl<'a> Run<'a> {
     }
 
     fn peek(&mut self, key: Option<&Row>) -> Result<(Contents, bool), String> {
-        let keys = key.map(|row| {
+        let rows = key.map_or(WantedKeys::All, |row| {
             let types = self.key.iter().map(|&column| self.plan.schema.field(column).data_type());
             let array = |(value, data_type): (&datafusion_common::ScalarValue, _)| {
                 let array = value.to_array_of_size(1).expect("every supported type has an array form");
                 let array = arrow::compute::cast(&array, data_type).expect("values are of the column's type");
                 types::narrowed(&array).expect("values have the digits of their column's type")
             };
-            row.values().zip(types).map(array).collect()
+            WantedKeys::Keys(row.values().zip(types).map(array).collect())
         });
-        let peek = Peek { arrangement: EXPORT, at: self.completed, keys };
+        let peek = Peek { arrangement: EXPORT, at: self.completed, rows };
         let result = self.cluster.peek(peek, &Interrupt::new()).map_err(|error| format!("peek: {error:?}"))?;
         let mut updates = vec![];
         result.batches.iter().for_each(|batch| read_updates(batch, &mut updates));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Time, Times};
 use anabranch_engine::cluster::{
-    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
+    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read, WantedKeys,
 };
 use anabranch_engine::{Interrupt, MergeEffort};
 use anabranch_plan::JoinKind;
@@ -73,7 +73,7 @@ fn whoever_reads_the_second_arrangement_of_a_collection_hears_of_each_commit() {
         for time in 1..=COMMITS {
             cluster.push(INPUT, rows(time));
             cluster.advance(time + 1);
-            let peek = Peek { arrangement: RESULT, at: time, keys: None };
+            let peek = Peek { arrangement: RESULT, at: time, rows: WantedKeys::All };
             let result = cluster.peek(peek, &interrupt);
             let result = result.unwrap_or_else(|error| panic!("{workers} workers, commit {time}: {error}"));
             let n_rows: usize = result.batches.iter().map(Batch::len).sum();

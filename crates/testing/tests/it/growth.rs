@@ -266,3 +266,51 @@ fn changes_within_a_partition_do_not_cost_the_partition() {
     println!("200 changes within 20,000 and 80,000 rows: {costs:.4?} CPU s");
     assert!(costs[1] <= 2.5 * costs[0], "changes cost the rows around them: {costs:?} CPU s");
 }
+
+/// Checks that statements cost about the same, however many rows stand beside those that they
+/// concern.
+fn does_not_grow(name: &str, setup: impl Fn(u64) -> String, statements: &str) {
+    let costs = [10_000, 80_000].map(|n| cost(&setup(n), statements));
+    println!("{name}: {costs:.4?} CPU s");
+    assert!(costs[1] <= 2.0 * costs[0], "{name} grows with the table: {costs:?} CPU s in 10,000 and 80,000 rows");
+}
+
+/// Lines of orders, four each; the view is of another table.
+fn lines(n: u64) -> String {
+    format!(
+        "CREATE TABLE w (x bigint); CREATE MATERIALIZED VIEW v AS SELECT x FROM w;
+         CREATE TABLE orders (o bigint PRIMARY KEY); CREATE TABLE chosen (o bigint);
+         CREATE TABLE lines (o bigint REFERENCES orders ON DELETE CASCADE, n bigint, x bigint, PRIMARY KEY (o, n));
+         INSERT INTO orders SELECT i FROM generate_series(1, {n} / 4) AS g(i);
+         INSERT INTO lines SELECT 1 + i / 4, i % 4, i FROM generate_series(0, {n} - 1) AS g(i);
+         INSERT INTO chosen SELECT 100 * i FROM generate_series(1, 20) AS g(i);
+         SELECT count(*) FROM lines WHERE o = 1;"
+    )
+}
+
+#[test]
+fn look_ups_by_the_first_column_of_a_key() {
+    for (name, statement) in [
+        ("reads", "SELECT x FROM lines WHERE o = {i};"),
+        ("lists of values", "SELECT x FROM lines WHERE o IN ({i}, {i} + 1, {i} + 2);"),
+        ("updates", "UPDATE lines SET x = x + 1 WHERE o = {i};"),
+        ("deletes", "DELETE FROM lines WHERE o = {i};"),
+        ("cascades", "DELETE FROM orders WHERE o = {i};"),
+    ] {
+        let statements: String = (1..=100).map(|i| statement.replace("{i}", &(20 * i).to_string())).collect();
+        does_not_grow(name, lines, &statements);
+        does_not_grow(&format!("{name} of a transaction"), lines, &format!("BEGIN; {statements} COMMIT;"));
+    }
+}
+
+#[test]
+fn changes_of_rows_that_a_subquery_lists() {
+    for (name, statement) in [
+        ("deleted rows", "DELETE FROM lines WHERE o IN (SELECT o FROM chosen WHERE o % 1000 = {i});"),
+        ("updated rows", "UPDATE lines SET x = x + 1 WHERE o IN (SELECT o FROM chosen WHERE o % 1000 = {i});"),
+        ("deleted orders", "DELETE FROM orders WHERE o IN (SELECT o FROM chosen WHERE o % 1000 = {i});"),
+    ] {
+        let statements: String = (0..10).map(|i| statement.replace("{i}", &(100 * i).to_string())).collect();
+        does_not_grow(name, lines, &statements);
+    }
+}

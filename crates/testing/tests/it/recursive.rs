@@ -9,7 +9,7 @@ use anabranch_arrangement::MergeEffort;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_engine::Interrupt;
 use anabranch_engine::cluster::{
-    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read,
+    ArrangementId, Cluster, CollectionId, DataflowId, DataflowSpec, Egress, Export, Peek, Read, WantedKeys,
 };
 use anabranch_plan::bounds::Promises;
 use anabranch_plan::{JoinKind, Plan, RoundLimit};
@@ -191,7 +191,7 @@ impl Edges {
 
     fn count(&mut self, id: u64) -> i64 {
         self.cluster.await_frontier(DataflowId(id), self.time, &Interrupt::new()).expect("no interrupt is triggered");
-        let peek = Peek { arrangement: ArrangementId(id), at: self.time, keys: None };
+        let peek = Peek { arrangement: ArrangementId(id), at: self.time, rows: WantedKeys::All };
         let found = self.cluster.peek(peek, &Interrupt::new()).expect("the arrangement is there");
         let rows = |batch: &Batch| (0..batch.len()).map(|row| batch.diffs().get(row)).sum::<i64>();
         found.batches.iter().map(rows).sum()

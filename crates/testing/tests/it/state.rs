@@ -92,6 +92,30 @@ const FORMS: &[Form] = &[
         &[],
     ),
     form("SELECT k, window_start, window_end, count(*) AS n FROM SESSION(bid PARTITION BY k, t, 3) GROUP BY k, window_start, window_end", &[]),
+    form("SELECT k, x, t, window_start, window_end FROM SESSION(bid, t, 2)", &[]),
+    form("SELECT k, window_end, min(x) AS least FROM SESSION(bid PARTITION BY k, t, 5) GROUP BY k, window_end", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t < a.t AND a.t <= b.t + 4", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t < a.t", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t <= a.t", &[]),
+    form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t > a.t AND a.t >= b.t - 3", &[]),
+    form(
+        "SELECT * FROM bid MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
+         MEASURES FIRST(t) AS first, LAST(t) AS last, count(*) AS n, MATCH_NUMBER() AS m
+         PATTERN (A B+) DEFINE B AS x < PREV(x)) AS m",
+        &[],
+    ),
+    form(
+        "SELECT * FROM bid MATCH_RECOGNIZE (PARTITION BY k ORDER BY t
+         MEASURES A.t AS at, B.x AS bx, PREV(A.x, 2) AS before, NEXT(B.x, 2) AS after
+         AFTER MATCH SKIP TO NEXT ROW PATTERN (A B{1,2}? C) DEFINE B AS B.x > A.x, C AS C.x <= NEXT(C.x)) AS m",
+        &[],
+    ),
+    form(
+        "SELECT * FROM bid MATCH_RECOGNIZE (ORDER BY t, x, k
+         MEASURES FIRST(t) AS first, LAST(t) AS last, CLASSIFIER() AS c
+         PATTERN (A (B | C)* D) WITHIN 7 DEFINE A AS x > 1, B AS x = 2, C AS x > 3, D AS x < 2) AS m",
+        &[],
+    ),
     form("SELECT b.k, b.x, b.t, a.x AS ax, a.t AS at FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t >= a.t", &[]),
     form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF LEFT JOIN ask AS a ON b.k = a.k AND b.t > a.t", &[]),
     form("SELECT b.k, b.x, b.t, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t <= a.t", &[]),
@@ -298,6 +322,14 @@ fn endless_of(form: &str, rows: u64) -> (bool, String) {
 #[test]
 fn memory_of_windows_is_flat() {
     for form in ["tumble", "hop", "closing", "top-k", "join of windows", "interval join", "as-of join"] {
+        let (is_flat, said) = endless(form);
+        assert!(is_flat, "{said}");
+    }
+}
+
+#[test]
+fn memory_of_sessions_and_patterns_is_flat() {
+    for form in ["as-of join forward", "as-of join within a tolerance", "sessions", "row patterns"] {
         let (is_flat, said) = endless(form);
         assert!(is_flat, "{said}");
     }

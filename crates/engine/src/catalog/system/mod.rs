@@ -36,7 +36,7 @@ use crate::error::Error;
 
 pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
 pub(crate) use schema::{OPERATORS, Row, SystemCell, relation};
-pub(crate) use snapshot::{Snapshot, quoted};
+pub(crate) use snapshot::Snapshot;
 
 /// Whether a system relation of that name has no rows in any database.
 pub(crate) fn never_has_rows(name: &str) -> bool {

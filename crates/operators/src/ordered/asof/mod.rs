@@ -142,11 +142,15 @@ impl Timed for Asof {
         let left = left.and_then(|batch| self.left_changes(batch, out));
         let right = right.and_then(|batch| self.right_changes(batch));
         let Some(touched) = Touched::of(&self.spec, left.as_ref(), right.as_ref()) else { return };
-        if let Some(left) = left {
-            self.left.absorb(left.batch, upto);
+        let [left, right] = [left, right].map(|changes| changes.map(|changes| changes.batch));
+        self.aged.note(right.as_ref().map_or(0, Batch::len));
+        if self.spec.join.strategy == Strategy::Forward {
+            self.aged.note(left.as_ref().map_or(0, Batch::len));
         }
-        self.aged.note(right.as_ref().map_or(0, |right| right.batch.len()));
-        if let Some(right) = self.aged.with_leaving(right.map(|right| right.batch), &self.spec) {
+        if let Some(left) = self.aged.with_leaving_left(left, &self.spec) {
+            self.left.absorb(left, upto);
+        }
+        if let Some(right) = self.aged.with_leaving_right(right, &self.spec) {
             self.ahead.iter_mut().for_each(|ahead| ahead.absorb(right.clone(), upto));
             self.behind.absorb(right, upto);
         }
@@ -170,12 +174,23 @@ impl Timed for Asof {
     /// Left rows leave that no change of either side will concern, and right rows that no left row
     /// will look up.
     fn free(&mut self, passed: &[Passed]) {
-        if let Some(first) = passed.iter().find(|passed| passed.input == 0) {
-            self.left.set_floor(Floor { column: first.column, below: first.below });
-        }
-        if let Some(second) = passed.iter().find(|passed| passed.input == 1) {
-            assert!(self.spec.join.strategy == Strategy::Backward, "rows ahead of all left rows to come are looked up");
-            self.aged.look(&self.behind, &self.spec, second.below);
+        let of_input = |input| passed.iter().find(|passed| passed.input == input);
+        let floor = |passed: &Passed| Floor { column: passed.column, below: passed.below };
+        let is_forward = self.spec.join.strategy == Strategy::Forward;
+        match (is_forward, self.spec.join.tolerance) {
+            (true, Some(_)) => {
+                of_input(0).into_iter().for_each(|left| self.left.set_floor(floor(left)));
+                of_input(1).into_iter().for_each(|right| self.behind.set_floor(floor(right)));
+            }
+            _ => {
+                assert!(self.spec.join.strategy != Strategy::Nearest, "rows on both sides are looked up");
+                if !is_forward && let Some(left) = of_input(0) {
+                    self.left.set_floor(floor(left));
+                }
+                if let Some(right) = of_input(1) {
+                    self.aged.look(&self.left, &self.behind, &self.spec, right.below);
+                }
+            }
         }
     }
 

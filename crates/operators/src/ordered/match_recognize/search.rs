@@ -23,12 +23,14 @@ pub(super) struct Search<'a> {
     choices: Vec<(usize, usize)>,
     /// The variable that each row of the match is taken for.
     pub(super) labels: Vec<usize>,
+    /// Whether the last search would have read a row at the end.
+    pub(super) came_to_end: bool,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(program: &'a RecognizeProgram, depends_on_match: bool) -> Search<'a> {
         let failed = (!depends_on_match).then(HashSet::new);
-        Search { program, failed, choices: Vec::new(), labels: Vec::new() }
+        Search { program, failed, choices: Vec::new(), labels: Vec::new(), came_to_end: false }
     }
 
     /// Forgets what failed: other rows may follow from now on.
@@ -45,6 +47,7 @@ impl<'a> Search<'a> {
     pub(super) fn run(&mut self, start: usize, end: usize, meets: Meets<'_>) -> Result<bool, String> {
         self.choices.clear();
         self.labels.clear();
+        self.came_to_end = false;
         let (mut step, mut row, mut n_back) = (0, start, 0);
         loop {
             let goes_on = match self.program.steps[step] {
@@ -54,7 +57,10 @@ impl<'a> Search<'a> {
                     (step, row) = (step + 1, row + 1);
                     is_met
                 }
-                Instruction::Take(_) => false,
+                Instruction::Take(_) => {
+                    self.came_to_end = true;
+                    false
+                }
                 Instruction::Jump(to) => {
                     step = to;
                     true

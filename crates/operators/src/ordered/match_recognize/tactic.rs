@@ -4,20 +4,21 @@ use anabranch_spec::order::SortKey;
 use anabranch_spec::recognize::{CellValue, Skip};
 use std::collections::BTreeMap;
 
-use anabranch_arrangement::{Layout, ValueOrder};
+use anabranch_arrangement::{Floor, Layout, ValueOrder};
 use anabranch_batch::{Batch, Columns, Diffs, Time, Times};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, UInt32Array, new_null_array};
 use std::sync::Arc;
 
 use super::cells::{self, Match, SUM_OUT_OF_RANGE};
+use super::decided::{Decided, Reach, is_open};
 use super::search::Search;
 use super::spec::{RecognizeSpec, VariableSpec, offset_from_row};
 use crate::expression::evaluate;
 use crate::ordered::instants::Instants;
 use crate::ordered::trace::OrderedTrace;
-use crate::ordered::versions::{Updates, Version, absorb};
+use crate::ordered::versions::{Updates, Version, Versions, absorb};
 use anabranch_flow::pending::Pending;
-use anabranch_flow::tactic::{Output, Timed};
+use anabranch_flow::tactic::{Output, Passed, Timed};
 
 /// The tactic. See the page of [`super`].
 pub struct Recognize {
@@ -28,14 +29,40 @@ pub struct Recognize {
     read: Vec<usize>,
     /// Whether some condition depends on the match so far.
     depends_on_match: bool,
+    reach: Reach,
+    decided: Decided,
+}
+
+/// Rows of a partition that are searched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The partition, among all rows.
+    pub from: usize,
+    pub to: usize,
+    /// The first row that a match may begin at, and where matches end at the latest.
+    pub start: usize,
+    pub end: usize,
+    /// Matches that begin before.
+    pub n_matches: i64,
 }
 
 /// All rows of all versions.
-struct Rows {
+pub(super) struct Rows {
     /// By input column; those that no expression reads are missing.
     columns: BTreeMap<usize, ArrayRef>,
     /// The first order column, where matches are bounded.
     instants: Option<(Instants, ArrayRef)>,
+}
+
+/// A span that is searched.
+#[derive(Clone, Copy)]
+struct Searched<'a> {
+    number: usize,
+    span: &'a Span,
+    rows: &'a Rows,
+    masks: &'a [Mask],
+    nulls: &'a [ArrayRef],
+    below: Option<i64>,
 }
 
 /// Where a condition is met.
@@ -50,9 +77,9 @@ enum Mask {
 
 /// Matches found.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     /// Version, first row, where its labels begin, number.
-    matches: Vec<(usize, usize, usize, i64)>,
+    pub matches: Vec<(usize, usize, usize, i64)>,
     labels: Vec<usize>,
     /// Version and message.
     errors: Vec<(usize, String)>,
@@ -75,6 +102,8 @@ impl Recognize {
             cells.any(|cell| offset_from_row(&spec.cells[*cell].value, variable).is_none())
         };
         Recognize {
+            reach: Reach::of(spec.cells.iter().chain(&spec.output)),
+            decided: Decided::default(),
             depends_on_match: spec.variables.iter().enumerate().any(depends),
             trace: OrderedTrace::new(Layout { key, values: ValueOrder::Sorted(order), types }, spec.effort),
             pending: Pending::default(),
@@ -92,8 +121,8 @@ impl Recognize {
     }
 
     /// Evaluates the conditions that depend on rows alone.
-    fn masks(&self, versions: &[Version], rows: &Rows) -> Vec<Mask> {
-        let n_rows = versions.last().map_or(0, |version| version.to);
+    fn masks(&self, spans: &[Span], rows: &Rows) -> Vec<Mask> {
+        let n_rows = spans.last().map_or(0, |span| span.to);
         let mask = |(variable, of): (usize, &VariableSpec)| {
             let Some(condition) = &of.condition else { return Mask::All };
             let mut columns = self.null_cells(n_rows);
@@ -102,8 +131,7 @@ impl Recognize {
                     return Mask::Unknown;
                 };
                 let column = &rows.columns[&self.spec.cells[cell].value.column().expect("it is of a row")];
-                columns[cell] =
-                    if offset == 0 { column.clone() } else { cells::take(column, &moved(versions, offset)) };
+                columns[cell] = if offset == 0 { column.clone() } else { cells::take(column, &moved(spans, offset)) };
             }
             let batch = Batch::with_len(Columns::from(columns), n_rows, Times::Constant(0), Diffs::Constant(1));
             // (A row on which it fails may be one that is never looked at.)
@@ -116,38 +144,36 @@ impl Recognize {
         self.spec.cells.iter().map(|cell| new_null_array(&cell.data_type, len)).collect()
     }
 
-    fn search(&self, versions: &[Version], rows: &Rows) -> Found {
-        let masks = self.masks(versions, rows);
-        let mut found = Found::default();
+    /// The matches of spans; and for each the first row that is not decided if rows below `below`
+    /// are all there, none if all rows are. Of a span with an error there is none.
+    fn search(&self, spans: &[Span], rows: &Rows, below: Option<i64>) -> (Found, Vec<Result<usize, ()>>) {
+        let masks = self.masks(spans, rows);
+        let (mut found, mut decided) = (Found::default(), Vec::with_capacity(spans.len()));
         let mut search = Search::new(&self.spec.program, self.depends_on_match);
         let nulls = self.null_cells(1);
-        for (number, version) in versions.iter().enumerate() {
+        for (number, span) in spans.iter().enumerate() {
             search.forget();
             let (n_matches, n_labels) = (found.matches.len(), found.labels.len());
-            if let Err(message) = self.search_version(number, version, rows, &masks, &nulls, &mut search, &mut found) {
+            let searched = Searched { number, span, rows, masks: &masks, nulls: &nulls, below };
+            decided.push(self.search_span(&searched, &mut search, &mut found).map_err(|message| {
                 found.matches.truncate(n_matches);
                 found.labels.truncate(n_labels);
                 found.errors.push((number, message));
-            }
+            }));
         }
-        found
+        (found, decided)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is searched, in what, and where the result goes")]
-    fn search_version(
+    fn search_span(
         &self,
-        number: usize,
-        version: &Version,
-        rows: &Rows,
-        masks: &[Mask],
-        nulls: &[ArrayRef],
+        searched: &Searched<'_>,
         search: &mut Search<'_>,
         found: &mut Found,
-    ) -> Result<(), String> {
-        let (from, to) = (version.from, version.to);
-        let (mut start, mut n_matches) = (from, 0);
-        while start < to {
-            let end = rows.end_within(start, to, self.spec.within);
+    ) -> Result<usize, String> {
+        let Searched { number, span, rows, masks, nulls, below } = *searched;
+        let Span { from, to, mut start, end: last, mut n_matches } = *span;
+        while start < last {
+            let end = rows.end_within(start, last, self.spec.within);
             if self.spec.within.is_some() {
                 search.forget();
             }
@@ -161,7 +187,15 @@ impl Recognize {
                     }
                 }
             };
-            if !search.run(start, end, &mut meets)? {
+            let is_match = search.run(start, end, &mut meets)?;
+            if let Some(below) = below
+                && search.came_to_end
+                && end == last
+                && is_open(rows, start, span, self.spec.within, below)
+            {
+                break;
+            }
+            if !is_match {
                 start += 1;
                 continue;
             }
@@ -170,7 +204,7 @@ impl Recognize {
             found.labels.extend_from_slice(&search.labels);
             start = self.resume(start, &search.labels)?;
         }
-        Ok(())
+        Ok(start)
     }
 
     /// Asks whether the last row of a match so far meets the condition of the variable that it is
@@ -258,15 +292,21 @@ impl Recognize {
 }
 
 /// For each row, the one so many rows on in its partition.
-fn moved(versions: &[Version], offset: i64) -> UInt32Array {
-    let of_version = |version: &Version| {
-        let (from, to) = (version.from as i64, version.to as i64);
+fn moved(spans: &[Span], offset: i64) -> UInt32Array {
+    let of_span = |span: &Span| {
+        let (from, to) = (span.from as i64, span.to as i64);
         (from..to).map(move |row| Some(row + offset).filter(|row| (from..to).contains(row)).map(|row| row as u32))
     };
-    versions.iter().flat_map(of_version).collect()
+    spans.iter().flat_map(of_span).collect()
 }
 
 impl Rows {
+    /// The time of a row, where matches are bounded.
+    pub fn instant(&self, row: usize) -> Option<i64> {
+        let (instants, column) = self.instants.as_ref()?;
+        column.is_valid(row).then(|| instants.at(row))
+    }
+
     /// The end of the rows that may be in a match that begins at `start`.
     fn end_within(&self, start: usize, to: usize, within: Option<u64>) -> usize {
         let (Some(within), Some((instants, column))) = (within, &self.instants) else { return to };
@@ -292,13 +332,41 @@ impl Timed for Recognize {
 
     fn advance(&mut self, upto: Time, out: &mut Output) {
         let Some(batch) = self.pending.take_before(upto) else { return };
-        let (versions, columns) = absorb(&mut self.trace, batch, &self.spec.partition, &self.read, upto);
+        self.decided.note(batch.len());
+        let leaving = self.decided.take_leaving();
+        let (found, keys) = absorb(&mut self.trace, batch, leaving, &self.spec.partition, &self.read, upto);
+        let Versions { versions, groups, columns, .. } = found;
         if versions.is_empty() {
             return;
         }
         let rows = self.rows(columns);
-        let found = self.search(&versions, &rows);
+        let starts = self.decided.starts(&keys);
+        let span = |(version, (group, time)): (&Version, &(usize, Time))| {
+            let Version { from, to, .. } = *version;
+            let (n_rows, n_matches) = starts[*group].at(*time);
+            Span { from, to, start: (from + n_rows).min(to), end: to, n_matches }
+        };
+        let spans: Vec<Span> = versions.iter().zip(&groups).map(span).collect();
+        let (found, _) = self.search(&spans, &rows, None);
         self.give(&versions, &rows, found, out);
+    }
+
+    /// Partitions leave that no change will concern, and of others the rows that no match to come
+    /// reads.
+    fn free(&mut self, passed: &[Passed]) {
+        let order = self.spec.order[0].column;
+        for passed in passed {
+            let Passed { column, below, .. } = *passed;
+            if self.spec.partition.contains(&column) {
+                self.trace.set_floor(Floor { column, below });
+            } else if column == order {
+                let mut decided = std::mem::take(&mut self.decided);
+                decided.look(&self.trace, (column, below), &self.read, self.reach, |spans, columns| {
+                    self.search(spans, &self.rows(columns), Some(below))
+                });
+                self.decided = decided;
+            }
+        }
     }
 
     fn idle(&mut self) {
@@ -310,6 +378,6 @@ impl Timed for Recognize {
     }
 
     fn size_bytes(&self) -> usize {
-        self.pending.size_bytes() + self.trace.size_bytes()
+        self.pending.size_bytes() + self.trace.size_bytes() + self.decided.size_bytes()
     }
 }

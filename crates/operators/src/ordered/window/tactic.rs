@@ -90,7 +90,7 @@ impl WindowTactic {
 
     /// Puts out what came and what went of all rows of some partitions.
     fn give(&mut self, changed: Versions, hashes: &[u64], out: &mut Output) {
-        let Versions { versions, columns, changed } = changed;
+        let Versions { versions, columns, changed, .. } = changed;
         let peers = Peers::new(&versions, &self.spec.window.order, &columns);
         let frames = Frames { spec: &self.spec, versions: &versions, columns: &columns, peers: &peers };
         let results: Vec<Results> = self.spec.window.calls.iter().map(|call| frames.results(call, 0)).collect();

@@ -121,6 +121,7 @@ files!(
     numeric,
     order_and_literals,
     planner,
+    prefixes,
     prepared,
     queries,
     random,
