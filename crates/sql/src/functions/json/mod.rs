@@ -272,7 +272,7 @@ fn extract(args: &[Arg], take: Take) -> Result<FrameOut, String> {
 /// The greatest or the least of documents; NULL is left out.
 fn extreme(args: &[Arg], wanted: Ordering) -> Result<FrameOut, String> {
     let mut best: Option<(String, &str)> = None;
-    for text in args.iter().filter_map(|arg| matches!(arg, Arg::Text(_)).then(|| arg.text())) {
+    for text in args.iter().filter(|arg| matches!(arg, Arg::Text(_))).map(Arg::text) {
         let key = order::key(&Document::read(text)?)?;
         if best.as_ref().is_none_or(|(of_best, _)| key.cmp(of_best) == wanted) {
             best = Some((key, text));

@@ -80,7 +80,7 @@ fn again(node: LogicalPlan, outer: Option<&DFSchema>) -> DfResult<LogicalPlan> {
             let name = names.save(&expr);
             let computed = expr.transform_up(|e| match (e, outer) {
                 (Expr::OuterReferenceColumn(is, column), Some(outer)) => {
-                    let field = outer.field_from_column(&column).map_or(is, |field| Arc::clone(field));
+                    let field = outer.field_from_column(&column).map_or(is, Arc::clone);
                     Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
                 }
                 (Expr::BinaryExpr(BinaryExpr { left, op, right }), _) if op.supports_propagation() => {
