@@ -38,15 +38,15 @@ fn a_prefix_finds_the_rows_that_a_scan_finds() {
             for (looked_up, read) in [
                 (format!("a = {literal}"), format!("a::text || '' = {literal}")),
                 (format!("a = {literal} AND b = 4"), format!("a::text || '' = {literal} AND b + 0 = 4")),
-                (format!("a = {literal} AND c = 80"), format!("a::text || '' = {literal} AND c + 0 = 80")),
+                (format!("a = {literal} AND c = 59"), format!("a::text || '' = {literal} AND c + 0 = 59")),
                 (format!("a IN ({literal}, {other}, {literal})"), format!("a::text || '' IN ({literal}, {other})")),
                 (
                     format!("a IN ({literal}, {other}) AND b IN (1, 2, 1)"),
                     format!("a::text || '' IN ({literal}, {other}) AND b + 0 IN (1, 2)"),
                 ),
                 (
-                    format!("a IN ({literal}, {other}) AND b IN (1, 2) AND c IN (3, 13, 80)"),
-                    format!("a::text || '' IN ({literal}, {other}) AND b + 0 IN (1, 2) AND c + 0 IN (3, 13, 80)"),
+                    format!("a IN ({literal}, {other}) AND b IN (1, 2) AND c IN (3, 12, 24)"),
+                    format!("a::text || '' IN ({literal}, {other}) AND b + 0 IN (1, 2) AND c + 0 IN (3, 12, 24)"),
                 ),
             ] {
                 let looked_up = format!("SELECT b, c, v FROM t WHERE {looked_up} ORDER BY c");

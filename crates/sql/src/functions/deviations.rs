@@ -16,24 +16,28 @@ use datafusion_expr::{
 
 /// What is told of the distances from the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Spread {
+pub(crate) enum Dispersion {
     VarianceSample,
     VariancePopulation,
     DeviationSample,
     DeviationPopulation,
 }
 
-impl Spread {
-    const ALL: [Spread; 4] =
-        [Spread::VarianceSample, Spread::VariancePopulation, Spread::DeviationSample, Spread::DeviationPopulation];
+impl Dispersion {
+    const ALL: [Dispersion; 4] = [
+        Dispersion::VarianceSample,
+        Dispersion::VariancePopulation,
+        Dispersion::DeviationSample,
+        Dispersion::DeviationPopulation,
+    ];
 
     /// The one that an aggregate tells.
-    pub(crate) fn of(aggregate: &str) -> Option<Spread> {
+    pub(crate) fn of(aggregate: &str) -> Option<Dispersion> {
         Some(match aggregate {
-            "var" | "var_samp" | "var_sample" => Spread::VarianceSample,
-            "var_pop" | "var_population" => Spread::VariancePopulation,
-            "stddev" | "stddev_samp" => Spread::DeviationSample,
-            "stddev_pop" => Spread::DeviationPopulation,
+            "var" | "var_samp" | "var_sample" => Dispersion::VarianceSample,
+            "var_pop" | "var_population" => Dispersion::VariancePopulation,
+            "stddev" | "stddev_samp" => Dispersion::DeviationSample,
+            "stddev_pop" => Dispersion::DeviationPopulation,
             _ => return None,
         })
     }
@@ -44,15 +48,15 @@ impl Spread {
             TypeSignature::Exact(std::iter::once(DataType::Int64).chain(std::iter::repeat_n(TYPE, n_sums)).collect())
         };
         let signature = Signature::one_of(vec![takes(2), takes(3)], Volatility::Immutable);
-        Arc::new(ScalarUDF::from(SpreadOf { spread: self, signature }))
+        Arc::new(ScalarUDF::from(DispersionOf { dispersion: self, signature }))
     }
 
     fn is_root(self) -> bool {
-        matches!(self, Spread::DeviationSample | Spread::DeviationPopulation)
+        matches!(self, Dispersion::DeviationSample | Dispersion::DeviationPopulation)
     }
 
     fn compute(self, n: i64, sum: &Number, squares: &Number) -> Result<Option<Number>, Fault> {
-        let is_sample = matches!(self, Spread::VarianceSample | Spread::DeviationSample);
+        let is_sample = matches!(self, Dispersion::VarianceSample | Dispersion::DeviationSample);
         let divisor = if is_sample { n - 1 } else { n };
         if divisor <= 0 {
             return Ok(None);
@@ -84,22 +88,22 @@ fn root(square: &Finite) -> Finite {
 
 /// All of them, for programs that are cut from queries.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    Spread::ALL.into_iter().map(Spread::udf)
+    Dispersion::ALL.into_iter().map(Dispersion::udf)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct SpreadOf {
-    spread: Spread,
+struct DispersionOf {
+    dispersion: Dispersion,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for SpreadOf {
+impl ScalarUDFImpl for DispersionOf {
     fn name(&self) -> &str {
-        match self.spread {
-            Spread::VarianceSample => "__var_samp",
-            Spread::VariancePopulation => "__var_pop",
-            Spread::DeviationSample => "__stddev_samp",
-            Spread::DeviationPopulation => "__stddev_pop",
+        match self.dispersion {
+            Dispersion::VarianceSample => "__var_samp",
+            Dispersion::VariancePopulation => "__var_pop",
+            Dispersion::DeviationSample => "__stddev_samp",
+            Dispersion::DeviationPopulation => "__stddev_pop",
         }
     }
 
@@ -127,7 +131,7 @@ impl ScalarUDFImpl for SpreadOf {
                 _ => 0,
             };
             let squares = squares.iter().try_fold(Number::ZERO, |total, part| total.plus(&value(part)));
-            let result = squares.and_then(|squares| self.spread.compute(n, &value(sum), &squares));
+            let result = squares.and_then(|squares| self.dispersion.compute(n, &value(sum), &squares));
             match result {
                 Ok(number) => numbers.append(number.as_ref()),
                 Err(fault) => return exec_err!("{fault}"),

@@ -17,7 +17,7 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
-use crate::functions::deviations::Spread;
+use crate::functions::deviations::Dispersion;
 use crate::functions::numerics::OF_FLOATS;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -52,7 +52,7 @@ impl FunctionTotal {
     }
 
     fn is_spread(&self) -> bool {
-        Spread::of(self.name()).is_some()
+        Dispersion::of(self.name()).is_some()
     }
 }
 

@@ -19,7 +19,7 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather};
 use anabranch_spec::recognize::{Cell, CellValue};
 use arrow::array::{Array, ArrayRef, Int64Array};
 
-use super::tactic::{Found, Rows, Span};
+use super::tactic::{Found, Rows, SearchRange};
 use crate::ordered::trace::{OrderedTrace, Place, TraceWalk, only_used};
 
 /// What is decided of all partitions, and when to look again.
@@ -124,7 +124,7 @@ impl Decided {
         (column, below): (usize, i64),
         read: &[usize],
         reach: Reach,
-        search: impl FnOnce(&[Span], Vec<ArrayRef>) -> (Found, Vec<Result<usize, ()>>),
+        search: impl FnOnce(&[SearchRange], Vec<ArrayRef>) -> (Found, Vec<Result<usize, ()>>),
     ) {
         if self.leaving.is_some() || self.n_new == 0 || 2 * self.n_new < self.n_kept {
             return;
@@ -139,12 +139,12 @@ impl Decided {
             (self.n_new, self.n_kept) = (0, self.n_kept + self.n_new);
             return;
         }
-        let spans: Vec<Span> = (starts.iter().zip(frozen.ends.windows(2)))
+        let spans: Vec<SearchRange> = (starts.iter().zip(frozen.ends.windows(2)))
             .map(|(start, rows)| {
                 let (n_rows, n_matches) = start.at(Time::MAX);
                 // (A match reads rows ahead of it, all of which must be there.)
                 let end = rows[1].saturating_sub(reach.ahead).max(rows[0]);
-                Span { from: rows[0], to: rows[1], start: (rows[0] + n_rows).min(end), end, n_matches }
+                SearchRange { from: rows[0], to: rows[1], start: (rows[0] + n_rows).min(end), end, n_matches }
             })
             .collect();
         let (found, decided) = search(&spans, frozen.columns(read));
@@ -258,7 +258,7 @@ impl Frozen {
 
 /// Whether the rows that a search read at most, of those that are decided, include the last: then
 /// rows to come may change its result.
-pub(super) fn is_open(rows: &Rows, start: usize, span: &Span, within: Option<u64>, below: i64) -> bool {
+pub(super) fn is_open(rows: &Rows, start: usize, span: &SearchRange, within: Option<u64>, below: i64) -> bool {
     // (All rows to come are too far from the first.)
     let is_far =
         within.is_some_and(|within| rows.instant(start).is_some_and(|at| at.saturating_add_unsigned(within) <= below));

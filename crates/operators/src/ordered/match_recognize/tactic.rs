@@ -35,7 +35,7 @@ pub struct Recognize {
 
 /// Rows of a partition that are searched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct SearchRange {
     /// The partition, among all rows.
     pub from: usize,
     pub to: usize,
@@ -58,7 +58,7 @@ pub(super) struct Rows {
 #[derive(Clone, Copy)]
 struct Searched<'a> {
     number: usize,
-    span: &'a Span,
+    span: &'a SearchRange,
     rows: &'a Rows,
     masks: &'a [Mask],
     nulls: &'a [ArrayRef],
@@ -121,7 +121,7 @@ impl Recognize {
     }
 
     /// Evaluates the conditions that depend on rows alone.
-    fn masks(&self, spans: &[Span], rows: &Rows) -> Vec<Mask> {
+    fn masks(&self, spans: &[SearchRange], rows: &Rows) -> Vec<Mask> {
         let n_rows = spans.last().map_or(0, |span| span.to);
         let mask = |(variable, of): (usize, &VariableSpec)| {
             let Some(condition) = &of.condition else { return Mask::All };
@@ -146,7 +146,7 @@ impl Recognize {
 
     /// The matches of spans; and for each the first row that is not decided if rows below `below`
     /// are all there, none if all rows are. Of a span with an error there is none.
-    fn search(&self, spans: &[Span], rows: &Rows, below: Option<i64>) -> (Found, Vec<Result<usize, ()>>) {
+    fn search(&self, spans: &[SearchRange], rows: &Rows, below: Option<i64>) -> (Found, Vec<Result<usize, ()>>) {
         let masks = self.masks(spans, rows);
         let (mut found, mut decided) = (Found::default(), Vec::with_capacity(spans.len()));
         let mut search = Search::new(&self.spec.program, self.depends_on_match);
@@ -171,7 +171,7 @@ impl Recognize {
         found: &mut Found,
     ) -> Result<usize, String> {
         let Searched { number, span, rows, masks, nulls, below } = *searched;
-        let Span { from, to, mut start, end: last, mut n_matches } = *span;
+        let SearchRange { from, to, mut start, end: last, mut n_matches } = *span;
         while start < last {
             let end = rows.end_within(start, last, self.spec.within);
             if self.spec.within.is_some() {
@@ -292,8 +292,8 @@ impl Recognize {
 }
 
 /// For each row, the one so many rows on in its partition.
-fn moved(spans: &[Span], offset: i64) -> UInt32Array {
-    let of_span = |span: &Span| {
+fn moved(spans: &[SearchRange], offset: i64) -> UInt32Array {
+    let of_span = |span: &SearchRange| {
         let (from, to) = (span.from as i64, span.to as i64);
         (from..to).map(move |row| Some(row + offset).filter(|row| (from..to).contains(row)).map(|row| row as u32))
     };
@@ -344,9 +344,9 @@ impl Timed for Recognize {
         let span = |(version, (group, time)): (&Version, &(usize, Time))| {
             let Version { from, to, .. } = *version;
             let (n_rows, n_matches) = starts[*group].at(*time);
-            Span { from, to, start: (from + n_rows).min(to), end: to, n_matches }
+            SearchRange { from, to, start: (from + n_rows).min(to), end: to, n_matches }
         };
-        let spans: Vec<Span> = versions.iter().zip(&groups).map(span).collect();
+        let spans: Vec<SearchRange> = versions.iter().zip(&groups).map(span).collect();
         let (found, _) = self.search(&spans, &rows, None);
         self.give(&versions, &rows, found, out);
     }

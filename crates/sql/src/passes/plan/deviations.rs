@@ -20,7 +20,7 @@ use datafusion_expr::logical_plan::{Aggregate, LogicalPlan, LogicalPlanBuilder, 
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit, when};
 use datafusion_functions_aggregate::count::count_udaf;
 
-use crate::functions::deviations::Spread;
+use crate::functions::deviations::Dispersion;
 use crate::functions::numerics::plain_operation;
 use crate::functions::table::FUNCTIONS;
 
@@ -37,7 +37,7 @@ pub(crate) fn replace(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 
 fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let below = Arc::clone(aggregate.input.schema());
-    if !aggregate.aggr_expr.iter().any(|call| spread_of(call, &below).is_some()) {
+    if !aggregate.aggr_expr.iter().any(|call| dispersion_of(call, &below).is_some()) {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
@@ -45,10 +45,10 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let mut calls = Vec::new();
     let mut columns: Vec<Expr> = schema.columns().into_iter().take(n_groups).map(Expr::Column).collect();
     for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
-        let value = match spread_of(&call, &below) {
-            Some((spread, x)) => {
+        let value = match dispersion_of(&call, &below) {
+            Some((dispersion, x)) => {
                 let params = parts(call.unalias(), x, &below, &mut calls)?;
-                spread.udf().call(params.into_iter().map(Expr::Column).collect())
+                dispersion.udf().call(params.into_iter().map(Expr::Column).collect())
             }
             None => {
                 calls.push(call);
@@ -63,16 +63,16 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
 
 fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
     let below = Arc::clone(window.input.schema());
-    if !window.window_expr.iter().any(|call| spread_of(call, &below).is_some()) {
+    if !window.window_expr.iter().any(|call| dispersion_of(call, &below).is_some()) {
         return Ok(Transformed::no(LogicalPlan::Window(window)));
     }
     let mut calls = Vec::new();
     let mut columns: Vec<Expr> = below.columns().into_iter().map(Expr::Column).collect();
     for (call, (qualifier, field)) in window.window_expr.iter().zip(window.schema.iter().skip(columns.len())) {
-        let value = match spread_of(call, &below) {
-            Some((spread, x)) => {
+        let value = match dispersion_of(call, &below) {
+            Some((dispersion, x)) => {
                 let params = parts(call.clone().unalias(), x, &below, &mut calls)?;
-                spread.udf().call(params.into_iter().map(Expr::Column).collect())
+                dispersion.udf().call(params.into_iter().map(Expr::Column).collect())
             }
             None => {
                 calls.push(call.clone());
@@ -86,17 +86,17 @@ fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
 }
 
 /// What a call tells of exact numbers, and of which.
-fn spread_of(call: &Expr, schema: &DFSchema) -> Option<(Spread, Expr)> {
+fn dispersion_of(call: &Expr, schema: &DFSchema) -> Option<(Dispersion, Expr)> {
     let (name, args) = match call {
-        Expr::Alias(alias) => return spread_of(&alias.expr, schema),
+        Expr::Alias(alias) => return dispersion_of(&alias.expr, schema),
         Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
         Expr::WindowFunction(call) => (call.fun.name(), &call.params.args),
         _ => return None,
     };
-    let spread = Spread::of(name)?;
+    let dispersion = Dispersion::of(name)?;
     let [x] = args.as_slice() else { return None };
     let is = x.get_type(schema).ok()?;
-    (is.is_integer() || is.is_decimal() || is == TYPE).then(|| (spread, x.clone()))
+    (is.is_integer() || is.is_decimal() || is == TYPE).then(|| (dispersion, x.clone()))
 }
 
 /// Adds the calls that one is computed of, and names their columns.
