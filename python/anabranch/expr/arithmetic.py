@@ -28,7 +28,9 @@ def _divide(ctx: Ctx, a: Sql, b: Sql) -> Sql:
 def _floor_divide(ctx: Ctx, a: Sql, b: Sql) -> Sql:
     if t.is_integer(a.type) and t.is_integer(b.type):
         wrong = f"CASE WHEN {a.sql} % {b.sql} <> 0 AND ({a.sql} < 0) <> ({b.sql} < 0) THEN 1 ELSE 0 END"
-        return ctx.sql(f"({a.sql} / {b.sql} - {wrong})", "bigint")
+        # (A sum of bigints is a numeric where it is divided.)
+        quotient = f"CAST({a.sql} AS bigint) / CAST({b.sql} AS bigint)"
+        return ctx.sql(f"({quotient} - {wrong})", "bigint")
     return ctx.sql(f"floor({a.sql} / {b.sql})", None)
 
 

@@ -83,13 +83,7 @@ fn again(node: LogicalPlan, outer: Option<&DFSchema>) -> DfResult<LogicalPlan> {
                     let field = outer.field_from_column(&column).map_or(is, Arc::clone);
                     Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
                 }
-                (Expr::BinaryExpr(BinaryExpr { left, op, right }), _) if op.supports_propagation() => {
-                    let types = (left.get_type(&schema)?, right.get_type(&schema)?);
-                    let pair = plain_comparison(&left, &right, (&types.0, &types.1));
-                    let (left, right) = pair.map_or((left, right), |(left, right)| (Box::new(left), Box::new(right)));
-                    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
-                }
-                (e, _) => compute_plain(e, &schema),
+                (e, _) => adapted(e, &schema),
             })?;
             Ok(computed.update_data(|e| name.restore(e)))
         })?;
@@ -117,6 +111,19 @@ fn again(node: LogicalPlan, outer: Option<&DFSchema>) -> DfResult<LogicalPlan> {
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
 }
 
+/// An operator whose operands may be numerics by now.
+fn adapted(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            let types = (left.get_type(schema)?, right.get_type(schema)?);
+            let pair = plain_comparison(&left, &right, (&types.0, &types.1));
+            let (left, right) = pair.map_or((left, right), |(left, right)| (Box::new(left), Box::new(right)));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+        }
+        other => compute_plain(other, schema),
+    }
+}
+
 fn settle_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let is_asked = |expr: &Expr| {
         expr.exists(
@@ -141,7 +148,10 @@ fn settle_in(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         let settled = expr.transform_up(|e| {
             let settled = settle_expr(e, &below, &schema)?;
             has_quotient |= settled.transformed;
-            Ok(settled)
+            match settled.transformed || !has_quotient {
+                true => Ok(settled),
+                false => adapted(settled.data, &schema),
+            }
         })?;
         Ok(settled.update_data(|e| name.restore(e)))
     })?;
