@@ -42,21 +42,7 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
     let n_groups = schema.fields().len() - aggr_expr.len();
-    let mut calls = Vec::new();
-    let mut columns: Vec<Expr> = schema.columns().into_iter().take(n_groups).map(Expr::Column).collect();
-    for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
-        let value = match dispersion_of(&call, &below) {
-            Some((dispersion, x)) => {
-                let params = parts(call.unalias(), x, &below, &mut calls)?;
-                dispersion.udf().call(params.into_iter().map(Expr::Column).collect())
-            }
-            None => {
-                calls.push(call);
-                Expr::Column(Column::new(qualifier.cloned(), field.name()))
-            }
-        };
-        columns.push(value.alias_qualified(qualifier.cloned(), field.name()));
-    }
+    let (calls, columns) = of_sums(aggr_expr, &schema, n_groups, &below)?;
     let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, calls)?);
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
 }
@@ -66,23 +52,31 @@ fn in_window(window: Window) -> DfResult<Transformed<LogicalPlan>> {
     if !window.window_expr.iter().any(|call| dispersion_of(call, &below).is_some()) {
         return Ok(Transformed::no(LogicalPlan::Window(window)));
     }
+    let Window { input, window_expr, schema } = window;
+    let (calls, columns) = of_sums(window_expr, &schema, below.fields().len(), &below)?;
+    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).window(calls)?.build()?;
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
+}
+
+/// The calls in place of some, and the columns of their node computed of these: the first
+/// `n_before` as they are, then one for each call.
+fn of_sums(given: Vec<Expr>, schema: &DFSchema, n_before: usize, below: &DFSchema) -> DfResult<(Vec<Expr>, Vec<Expr>)> {
     let mut calls = Vec::new();
-    let mut columns: Vec<Expr> = below.columns().into_iter().map(Expr::Column).collect();
-    for (call, (qualifier, field)) in window.window_expr.iter().zip(window.schema.iter().skip(columns.len())) {
-        let value = match dispersion_of(call, &below) {
+    let mut columns: Vec<Expr> = schema.columns().into_iter().take(n_before).map(Expr::Column).collect();
+    for (call, (qualifier, field)) in given.into_iter().zip(schema.iter().skip(n_before)) {
+        let value = match dispersion_of(&call, below) {
             Some((dispersion, x)) => {
-                let params = parts(call.clone().unalias(), x, &below, &mut calls)?;
+                let params = parts(call.unalias(), x, below, &mut calls)?;
                 dispersion.udf().call(params.into_iter().map(Expr::Column).collect())
             }
             None => {
-                calls.push(call.clone());
+                calls.push(call);
                 Expr::Column(Column::new(qualifier.cloned(), field.name()))
             }
         };
         columns.push(value.alias_qualified(qualifier.cloned(), field.name()));
     }
-    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(window.input)).window(calls)?.build()?;
-    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?)))
+    Ok((calls, columns))
 }
 
 /// What a call tells of exact numbers, and of which.
