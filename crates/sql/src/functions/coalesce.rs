@@ -99,6 +99,11 @@ impl ScalarUDFImpl for Coalesce {
         if mixed(&firm).is_some() {
             return Ok(arg_types.to_vec());
         }
+        // (DataFusion's knows no bytes beside NULL.)
+        let mut known = firm.iter().filter(|is| !is.is_null());
+        if let Some(common) = known.next().filter(|first| known.all(|is| is == *first)) {
+            return Ok(vec![common.clone(); firm.len()]);
+        }
         match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)) {
             Some(common) => Ok(vec![common; firm.len()]),
             None => self.inner.coerce_types(&firm),

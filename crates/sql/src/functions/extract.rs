@@ -181,6 +181,7 @@ impl DatePart {
     fn digits_of(self, data_type: &DataType) -> (u8, i8) {
         match (self, data_type) {
             (DatePart::Julian, DataType::Date32) => (10, 0),
+            (DatePart::Epoch, DataType::Date32) => (14, 0),
             _ => self.digits(),
         }
     }
@@ -309,7 +310,7 @@ impl Extract {
 
     /// The same as floats, infinite where that is.
     fn floats(&self, values: &ArrayRef) -> DfResult<ArrayRef> {
-        let (part, scale) = (self.part, 10f64.powi(i32::from(self.part.digits_of(values.data_type()).1)));
+        let (part, scale) = (self.part, 10f64.powi(i32::from(self.part.digits().1)));
         let float = |digits: i128| digits as f64 / scale;
         let parts: Float64Array = match values.data_type() {
             DataType::Null => return Ok(new_null_array(&DataType::Float64, values.len())),
@@ -362,10 +363,10 @@ impl ScalarUDFImpl for Extract {
         let (precision, scale) = self.part.digits_of(values.data_type());
         let parts: Decimal128Array = match values.data_type() {
             DataType::Null => return Ok(ColumnarValue::Scalar(ScalarValue::Decimal128(None, precision, scale))),
-            DataType::Date32 if self.part == DatePart::Julian => {
+            DataType::Date32 if matches!(self.part, DatePart::Julian | DatePart::Epoch) => {
                 let micros = micros(&values)?;
-                let days = self.of_moments(&micros, true)?;
-                days.unary(|moment| moment / 1_000_000)
+                let in_millionths = self.of_moments(&micros, true)?;
+                in_millionths.unary(|moment| moment / 1_000_000)
             }
             DataType::Interval(_) => {
                 let intervals = values.as_primitive::<IntervalMonthDayNanoType>();

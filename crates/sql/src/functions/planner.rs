@@ -86,6 +86,11 @@ impl ExprPlanner for PostgresPlanner {
         {
             return Ok(PlannerResult::Planned(planned));
         }
+        if expr.op == BinaryOperator::StringConcat
+            && (is_null_beside_scalar(&left, &right) || is_null_beside_scalar(&right, &left))
+        {
+            return Ok(PlannerResult::Planned(cast(Expr::Literal(ScalarValue::Null, None), DataType::Utf8View)));
+        }
         if is_comparison(&expr.op)
             && let Some((left, right)) = plain_comparison(&expr.left, &expr.right, (&left, &right))
         {
@@ -262,6 +267,13 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
+/// Whether NULL stands beside a value that is written as a text when it is joined with one.
+fn is_null_beside_scalar(null: &DataType, beside: &DataType) -> bool {
+    let is_written =
+        is_number(beside) || matches!(beside, DataType::Boolean | DataType::Date32 | DataType::Timestamp(..));
+    null.is_null() && is_written
+}
+
 /// The operator of arithmetic.
 fn operator(op: &BinaryOperator) -> Option<Operator> {
     Some(match op {
@@ -302,8 +314,24 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..), DataType::Time64(_)) => {
             Some(moment(&expr.left, left) - cast(expr.right.clone(), INTERVAL))
         }
+        // (Typed here: what stands around a sum asks whether it is a date.)
+        (BinaryOperator::Plus, DataType::Date32, DataType::Interval(_)) => {
+            Some(moment(&expr.left, left) + expr.right.clone())
+        }
+        (BinaryOperator::Plus, DataType::Interval(_), DataType::Date32) => {
+            Some(expr.left.clone() + moment(&expr.right, right))
+        }
+        (BinaryOperator::Minus, DataType::Date32, DataType::Interval(_)) => {
+            Some(moment(&expr.left, left) - expr.right.clone())
+        }
         (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
             Some(cast(expr.left.clone() - expr.right.clone(), INTERVAL))
+        }
+        (BinaryOperator::Minus, DataType::Date32, DataType::Timestamp(..)) => {
+            Some(cast(cast(expr.left.clone(), right.clone()) - expr.right.clone(), INTERVAL))
+        }
+        (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Date32) => {
+            Some(cast(expr.left.clone() - cast(expr.right.clone(), left.clone()), INTERVAL))
         }
         (BinaryOperator::Multiply, DataType::Interval(_), n) if is_number(n) => {
             Some(interval_times(expr.left.clone(), float(&expr.right, n)))

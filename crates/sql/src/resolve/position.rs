@@ -9,11 +9,14 @@ use datafusion_expr::sqlparser::tokenizer::Location;
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::suggest::nearest;
+use crate::resolve::types::refused;
 use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, look};
 
-/// Functions of other systems, and what is written here.
-const ELSEWHERE: [(&str, &str); 34] = [
+/// Functions of other systems, or of types that there are not, and what is written here.
+const ELSEWHERE: [(&str, &str); 57] = [
+    ("abbrev", ADDRESS),
+    ("broadcast", ADDRESS),
     ("charindex", "Write strpos(text, part)."),
     ("convert", "Write CAST(x AS type), or x::type."),
     ("count_if", "Write count(*) FILTER (WHERE condition)."),
@@ -25,20 +28,34 @@ const ELSEWHERE: [(&str, &str); 34] = [
     ("date_sub", "Write time - interval '1 day'."),
     ("dateadd", "Write time + interval '1 day'."),
     ("datediff", DIFFERENCE),
+    ("family", ADDRESS),
     ("formatdatetime", "Write to_char(time, 'YYYY-MM-DD')."),
     ("getdate", "Write now()."),
     ("group_concat", "Write string_agg(text, ',')."),
+    ("hashtext", "Write md5(text)."),
+    ("host", ADDRESS),
     ("if", CHOICE),
     ("iff", CHOICE),
     ("iif", CHOICE),
     ("instr", "Write strpos(text, part)."),
+    ("isempty", RANGE),
     ("isnull", "Write x IS NULL, or coalesce(x, y) for another value."),
     ("julianday", "Subtract dates: b - a is in days."),
     ("lcase", "Write lower(text)."),
     ("len", "Write length(text)."),
     ("list", "Write array_agg(x)."),
     ("listagg", "Write string_agg(text, ',')."),
+    ("lower_inc", RANGE),
+    ("lower_inf", RANGE),
+    ("masklen", ADDRESS),
+    ("netmask", ADDRESS),
+    ("network", ADDRESS),
+    ("pg_sleep", "Wait in the program that asks."),
+    ("plainto_tsquery", WORDS),
     ("rand", "Write random()."),
+    ("range_agg", RANGE),
+    ("range_intersect_agg", RANGE),
+    ("range_merge", RANGE),
     ("regexp_extract", "Write substring(text FROM 'pattern')."),
     ("split", "Write string_to_array(text, ',')."),
     ("strftime", "Write to_char(time, 'YYYY-MM-DD')."),
@@ -46,11 +63,21 @@ const ELSEWHERE: [(&str, &str); 34] = [
     ("strptime", "Write to_timestamp(text, 'YYYY-MM-DD')."),
     ("sysdate", "Write now()."),
     ("timestampdiff", DIFFERENCE),
+    ("to_tsquery", WORDS),
+    ("to_tsvector", WORDS),
+    ("ts_rank", WORDS),
     ("ucase", "Write upper(text)."),
     ("unix_timestamp", "Write extract(epoch FROM time)."),
+    ("upper_inc", RANGE),
+    ("upper_inf", RANGE),
+    ("websearch_to_tsquery", WORDS),
+    ("width_bucket", "Write width_bucket(x, low, high, n), or a CASE of the bounds."),
 ];
 
 const DIFFERENCE: &str = "Subtract: of dates b - a is in days, of times extract(epoch FROM b - a) is in seconds.";
+const RANGE: &str = "Keep the bounds of a range in two columns, and compare them.";
+const ADDRESS: &str = "Addresses are texts here: split_part(a, '/', 1) takes the mask away.";
+const WORDS: &str = "Match words by regular expressions: text ~* '\\mword\\M'.";
 const CHOICE: &str = "Write CASE WHEN condition THEN x ELSE y END.";
 
 /// Adds the place of the name that an error is about, and a hint for unknown functions.
@@ -76,6 +103,12 @@ pub(crate) fn complete(mut error: SqlError, query: &Query) -> SqlError {
         && let Some((_, hint)) = ELSEWHERE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
     {
         error.hint = Some((*hint).into());
+    }
+    if error.kind == ErrorKind::UnknownName
+        && let Some(name) = error.message.strip_prefix("function ").and_then(|m| m.split([' ', '(']).next())
+        && let Some(hint) = refused(name)
+    {
+        error.hint = Some(hint.into());
     }
     if error.kind == ErrorKind::UnknownName
         && error.hint.is_none()

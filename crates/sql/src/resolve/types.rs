@@ -241,10 +241,11 @@ fn custom(name: &str) -> Result<DataType> {
     }
     match plain.as_str() {
         "timestamptz" => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))),
-        "string" | "citext" | "name" | "bpchar" => Ok(DataType::Utf8View),
+        "string" | "citext" | "name" | "bpchar" | "nchar" => Ok(DataType::Utf8View),
         "serial" | "bigserial" | "smallserial" => {
             Err(SqlError::unsupported(format!("type {name}"), "Write bigint and give the values in INSERT."))
         }
+        other if refused(other).is_some() => Err(unsupported(other)),
         other => {
             let known = [
                 "smallint",
@@ -275,11 +276,37 @@ fn custom(name: &str) -> Result<DataType> {
     }
 }
 
+/// Types of PostgreSQL that there are not, and what to use.
+pub(crate) const REFUSED_TYPES: &[(&[&str], &str)] = &[
+    (&["money"], "Use numeric(12, 2), and to_char(x, 'FM999,999,990.00') to show it."),
+    (&["inet", "cidr", "macaddr", "macaddr8"], "Keep the address as text; split_part(a, '/', 1) takes the mask away."),
+    (
+        &["int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"],
+        "Keep the bounds in two columns: a and b meet where a.low < b.high AND b.low < a.high.",
+    ),
+    (
+        &["int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"],
+        "Keep a row for each range, with the bounds in two columns.",
+    ),
+    (&["bit", "bit varying", "varbit"], "Use integer or bigint, with & | # ~ << and >>, or bytea."),
+    (
+        &["point", "box", "circle", "line", "lseg", "path", "polygon"],
+        "Keep the coordinates in columns of double precision.",
+    ),
+    (&["tsvector", "tsquery"], "Match words by regular expressions: text ~* '\\mword\\M'."),
+    (&["xml"], "Keep the document as text, or as jsonb."),
+    (&["timetz", "time with time zone"], "Use timestamptz, or time without a zone."),
+];
+
+/// What to use in place of a type that there is not.
+pub(crate) fn refused(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let plain = name.split('(').next().unwrap_or_default().trim_end();
+    REFUSED_TYPES.iter().find(|(names, _)| names.contains(&plain)).map(|(_, hint)| *hint)
+}
+
 fn unsupported(name: &str) -> SqlError {
-    let hint = match name.to_uppercase() {
-        name if name.starts_with("TIME") => "Use timestamptz, or time without a zone.",
-        _ => "Use one of the types that docs/semantics.md lists, for example text.",
-    };
+    let hint = refused(name).unwrap_or("Use one of the types that docs/semantics.md lists, for example text.");
     SqlError::unsupported(format!("type {name}"), hint)
 }
 

@@ -262,6 +262,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Failure,
     },
     Pass {
+        name: "places that are cut off",
+        run: Settle::Expr(numbers::drop_places),
+        gives: "ceil, floor and trunc of decimals without the places that they cut off",
+        reason: "DataFusion keeps the scale, so that ceil(1.2) is 2.0",
+        example: "SELECT trunc(1.999, 2) AS a, floor(n) AS b FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
         name: "round to places",
         run: Settle::Expr(numbers::settle_rounding),
         gives: "round(x, n) of decimals with the type that it was planned with",

@@ -97,6 +97,27 @@ pub(super) fn digit_for_carry(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
     }
 }
 
+/// `ceil`, `floor` and `trunc` of a decimal, which is left with the places that it is cut to.
+pub(super) fn drop_places(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::ScalarFunction(call) = &expr else { return Ok(Transformed::no(expr)) };
+    let places = match (call.func.name(), call.args.as_slice()) {
+        ("ceil" | "floor" | "trunc", [_]) => 0,
+        ("trunc", [_, Expr::Literal(places, _)]) => match places.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(Some(places))) => places.max(0),
+            _ => return Ok(Transformed::no(expr)),
+        },
+        _ => return Ok(Transformed::no(expr)),
+    };
+    match (expr.get_type(schema)?, i8::try_from(places)) {
+        (DataType::Decimal128(precision, scale), Ok(places)) if (0..scale).contains(&places) => {
+            let whole = precision.saturating_sub(scale.unsigned_abs()).max(1);
+            let to = DataType::Decimal128(whole + places.unsigned_abs(), places);
+            Ok(Transformed::yes(cast(expr, to)))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
 /// `round` of a numeric to some places.
 pub(super) fn settle_rounding(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(call) = &expr else {

@@ -8,9 +8,10 @@
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
-use datafusion_expr::expr::{Between, Case, InList};
+use datafusion_expr::expr::{AggregateFunction, Between, Case, InList};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
+use crate::error::SqlError;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
@@ -45,6 +46,12 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
         }
         Expr::Case(case) => Ok(compare_operand(case, schema)),
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if func.name() == "percentile_disc" && params.args.first().is_some_and(|value| is_jsonb(value, schema)) =>
+        {
+            let hint = "Order by a number or a text of the document, as in (j ->> 'a')::numeric.";
+            Err(SqlError::unsupported("percentile_disc() of jsonb", hint).into())
+        }
         other => Ok(Transformed::no(other)),
     }
 }

@@ -59,6 +59,11 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = called(AT_TIME_ZONE, vec![take(timestamp), take(time_zone)]);
         }
         Expr::CompoundFieldAccess { access_chain, .. } => {
+            let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
+            if access_chain.len() > 1 && access_chain.iter().any(is_slice) {
+                let hint = "Slice the first dimension in a derived table, and unnest what is in it.";
+                return Err(SqlError::unsupported("a slice of an array of several dimensions", hint));
+            }
             access_chain.iter_mut().for_each(close_slice);
             let is_index = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Index { .. }));
             if access_chain.iter().all(is_index) {

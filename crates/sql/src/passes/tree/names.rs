@@ -208,6 +208,9 @@ struct Seen<'a> {
 
 impl Looking for Seen<'_> {
     fn table_factor(&mut self, factor: &TableFactor) -> Look {
+        if let TableFactor::Derived { alias: Some(alias), .. } = factor {
+            self.tables.insert(fold(&alias.name));
+        }
         if let TableFactor::Table { name, alias, .. } = factor
             && let Ok(name) = object_name(name)
         {

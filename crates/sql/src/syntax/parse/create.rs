@@ -100,6 +100,7 @@ impl Input<'_> {
             let column_names = vec![];
             return Ok(Statement::CreateTableAs(CreateTableAs { name, lifetime, if_not_exists, column_names, query }));
         }
+        self.refuse_partitions()?;
         if self.parser.peek_token_ref().token != Token::LParen {
             return Err(self.unexpected("a list of columns"));
         }
@@ -112,6 +113,7 @@ impl Input<'_> {
             return Ok(Statement::CreateTableAs(CreateTableAs { name, lifetime, if_not_exists, column_names, query }));
         }
         let columns = self.columns()?;
+        self.refuse_partitions()?;
         let is_append_only = self.eat("APPEND ONLY");
         self.on_commit(lifetime)?;
         let options = self.with_options()?;
@@ -130,6 +132,14 @@ impl Input<'_> {
             rules,
             lifetime,
         }))
+    }
+
+    fn refuse_partitions(&self) -> Result<()> {
+        if self.word(0).as_deref() != Some("PARTITION") {
+            return Ok(());
+        }
+        let hint = "Create one table, without partitions: an index or the first columns of its key find its parts.";
+        Err(SqlError::unsupported("PARTITION BY and PARTITION OF", hint))
     }
 
     /// `ON COMMIT PRESERVE ROWS` of a temporary table, which is what tables do.

@@ -36,6 +36,7 @@ mod symmetric;
 mod taken;
 mod transaction;
 mod trim;
+mod typed_literals;
 mod user_types;
 mod view;
 
@@ -132,6 +133,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);
     spellings::rewrite(&mut tokens);
+    typed_literals::rewrite(&mut tokens);
     // The parser calls itself for parentheses; it counts its calls, and chains are loops to it.
     let (statement, schemas) = match depth > SHALLOW_DEPTH_MAX {
         true => with_deep_stack(|| parse_tokens(tokens, text, range.clone(), PARSER_DEPTH_MAX)),
