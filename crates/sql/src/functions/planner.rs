@@ -314,7 +314,7 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..), DataType::Time64(_)) => {
             Some(moment(&expr.left, left) - cast(expr.right.clone(), INTERVAL))
         }
-        // (Typed here: what stands around a sum asks whether it is a date.)
+        // (DataFusion's sum is a date: it would drop the hours.)
         (BinaryOperator::Plus, DataType::Date32, DataType::Interval(_)) => {
             Some(moment(&expr.left, left) + expr.right.clone())
         }

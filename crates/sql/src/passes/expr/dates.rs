@@ -1,7 +1,6 @@
 //! Dates and timestamps, computed and compared as in PostgreSQL: rewritten on the resolved plan,
 //! where types decide.
 //!
-//! - A date plus an interval is a timestamp; DataFusion would keep a date and drop the hours.
 //! - A date that is compared with a timestamp is made one of microseconds; DataFusion would make
 //!   both of nanoseconds.
 //! - A date whose parts are cut off is a `timestamptz`.
@@ -16,22 +15,6 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 
 use crate::functions::conversions::TimestampDifference;
 use crate::resolve::type_names::{UTC, is_text};
-
-/// A date plus an interval is a timestamp.
-pub(crate) fn date_with_time(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Transformed::no(expr));
-    };
-    let (left, right) = match (l, r) {
-        (DataType::Date32, DataType::Interval(_)) => (timestamp(left, None), right.as_ref().clone()),
-        (DataType::Interval(_), DataType::Date32) => (left.as_ref().clone(), timestamp(right, None)),
-        _ => return Ok(Transformed::no(expr)),
-    };
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))))
-}
 
 /// A date beside a timestamp: compared as dates where the timestamp is a date moved by whole days,
 /// else in microseconds.
@@ -66,7 +49,8 @@ fn timestamp(date: &Expr, zone: Option<Arc<str>>) -> Expr {
 /// Days from the epoch within which the planner computes: 200,000 years.
 const FOLDED_DAYS_MAX: u32 = 73_000_000;
 
-/// `date ± interval` of what [`date_with_time`] made of it, where the interval has whole days.
+/// `date ± interval` of the timestamp that `functions::planner` made of it, where the interval has
+/// whole days.
 fn moved_by_days(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
         return None;

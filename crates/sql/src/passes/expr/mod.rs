@@ -190,14 +190,6 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Refusal,
     },
     Pass {
-        name: "dates plus intervals",
-        run: Settle::Expr(dates::date_with_time),
-        gives: "a timestamp plus an interval",
-        reason: "DataFusion keeps a date, and drops the hours",
-        example: "SELECT d + INTERVAL '36 hours' AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
         name: "dates beside timestamps",
         run: Settle::Expr(dates::compare_dates),
         gives: "comparisons in microseconds",
