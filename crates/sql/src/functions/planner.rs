@@ -11,7 +11,9 @@ use datafusion_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
 };
 use datafusion_expr::sqlparser::ast::BinaryOperator;
-use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, cast};
+use datafusion_expr::{
+    BinaryExpr, Expr, ExprSchemable, Operator, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
 
 use crate::functions::extract::{DatePart, Extract, PartForm};
 use crate::functions::numerics::{joined_text, plain_comparison, plain_operation};
@@ -19,6 +21,7 @@ use crate::functions::table::call;
 use crate::functions::wholes::{date_minus_date, date_minus_days, date_plus_days, exclusive_or, shift_bits};
 use crate::functions::{json, operators};
 use crate::passes::expr::quoted_literals::read_literal;
+use crate::passes::tree::distinct_from::{IS_DISTINCT, IS_NOT_DISTINCT};
 use crate::resolve::type_names::{is_number, sql_name};
 use crate::time::functions::{interval_divide, interval_times};
 
@@ -68,6 +71,12 @@ impl ExprPlanner for PostgresPlanner {
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
+        if let Some(op) = distinct_operator(&expr.op) {
+            let compared = plain_comparison(&expr.left, &expr.right, (&left, &right));
+            let (left, right) = compared.unwrap_or((expr.left, expr.right));
+            let test = Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+            return Ok(PlannerResult::Planned(test));
+        }
         if let Some(shifted) = shift_bits(&expr.op, &expr.left, &expr.right, schema) {
             return Ok(PlannerResult::Planned(shifted));
         }
@@ -272,6 +281,15 @@ fn is_null_beside_scalar(null: &DataType, beside: &DataType) -> bool {
     let is_written =
         is_number(beside) || matches!(beside, DataType::Boolean | DataType::Date32 | DataType::Timestamp(..));
     null.is_null() && is_written
+}
+
+/// The tests that `passes::tree::distinct_from` wrote as operators.
+fn distinct_operator(op: &BinaryOperator) -> Option<Operator> {
+    match op {
+        BinaryOperator::Custom(name) if name == IS_DISTINCT => Some(Operator::IsDistinctFrom),
+        BinaryOperator::Custom(name) if name == IS_NOT_DISTINCT => Some(Operator::IsNotDistinctFrom),
+        _ => None,
+    }
 }
 
 /// The operator of arithmetic.

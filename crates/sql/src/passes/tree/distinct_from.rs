@@ -43,6 +43,26 @@ pub(super) fn compare_literal(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// The operators as which the tests reach the planner of operators.
+pub(crate) const IS_DISTINCT: &str = "IS DISTINCT FROM";
+pub(crate) const IS_NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+
+/// A test as an operator, which the planner of operators gives its types.
+///
+/// # Errors
+/// None.
+pub(super) fn as_operator(expr: &mut Expr) -> Result<()> {
+    let (left, right, op) = match expr {
+        Expr::IsDistinctFrom(left, right) => (left, right, IS_DISTINCT),
+        Expr::IsNotDistinctFrom(left, right) => (left, right, IS_NOT_DISTINCT),
+        _ => return Ok(()),
+    };
+    let take = |side: &mut Box<Expr>| std::mem::replace(side, Box::new(Expr::value(Value::Null)));
+    let (left, right) = (take(left), take(right));
+    *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(op.into()), right };
+    Ok(())
+}
+
 fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }

@@ -55,6 +55,23 @@ pub(super) fn carry(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
+/// Drops constants from the order within a call, which they say nothing of: DataFusion takes
+/// numbers for places of columns.
+///
+/// # Errors
+/// None.
+pub(super) fn drop_constants(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+    for clause in &mut list.clauses {
+        if let FunctionArgumentClause::OrderBy(keys) = clause {
+            keys.retain(|key| !matches!(&key.expr, Expr::Value(value) if matches!(value.value, Value::Number(..))));
+        }
+    }
+    list.clauses.retain(|clause| !matches!(clause, FunctionArgumentClause::OrderBy(keys) if keys.is_empty()));
+    Ok(())
+}
+
 /// The clauses of a call of such an aggregate that has no order and is no window function.
 fn open_call(expr: &mut Expr) -> Option<&mut Vec<FunctionArgumentClause>> {
     let Expr::Function(function) = expr else { return None };

@@ -15,7 +15,7 @@ mod case;
 mod columns;
 mod compared_list;
 mod derived_calls;
-mod distinct_from;
+pub(crate) mod distinct_from;
 mod distinct_on;
 mod expression_names;
 mod fetch;

@@ -10,7 +10,7 @@ use crate::passes::pass::{Loss, Pass};
 
 /// Walks over the tree, one after another. Within a walk the rewrites of one part run in this
 /// order.
-pub(super) const WALKS: &[&[Pass<Hooks>]] = &[RECURSION, SYSTEM, OPERANDS, TESTS, PARTS];
+pub(super) const WALKS: &[&[Pass<Hooks>]] = &[RECURSION, SYSTEM, OPERANDS, TESTS, PARTS, OPERATORS];
 
 /// Named queries that read themselves. All later rewrites look at each term of such a query alone.
 const RECURSION: &[Pass<Hooks>] = &[
@@ -151,6 +151,14 @@ const OPERANDS: &[Pass<Hooks>] = &[
         without: Loss::WrongAnswer,
     },
     Pass {
+        name: "constants in the order of aggregates",
+        run: Hooks { expr: Some(|expr, _| inner_order::drop_constants(expr)), ..NONE },
+        gives: "calls without the constants that rows were to be in the order of",
+        reason: "DataFusion takes a number there for the place of a column",
+        example: "SELECT array_agg(k ORDER BY 0) AS l FROM t",
+        without: Loss::Failure,
+    },
+    Pass {
         name: "named windows written out",
         run: Hooks { ordered: Some(|select, order_by, _| named_windows::write_out(select, order_by)), ..NONE },
         gives: "calls with their whole window in place of WINDOW and names of windows",
@@ -239,3 +247,13 @@ const TESTS: &[Pass<Hooks>] = &[
         without: Loss::Cost,
     },
 ];
+
+/// Last, since the operators have no spelling that the parser reads.
+const OPERATORS: &[Pass<Hooks>] = &[Pass {
+    name: "IS DISTINCT FROM as an operator",
+    run: Hooks { after_expr: Some(|expr, _| distinct_from::as_operator(expr)), ..NONE },
+    gives: "an operator that our planner of operators gives its types",
+    reason: "DataFusion finds no common type of a numeric with a scale and one without",
+    example: "SELECT n IS DISTINCT FROM n::numeric AS q FROM w",
+    without: Loss::Failure,
+}];
