@@ -35,7 +35,7 @@ const CHOOSE_OF_FIRST: [&str; 11] = [
 ];
 
 /// What a subquery that stands for a value is called by.
-const ONE_ROW: &str = "one_row";
+pub(crate) const ONE_ROW: &str = "one_row";
 
 /// Functions of `text` and of `char(n)`: of the other types they give `text`.
 const MIN: &str = "min";

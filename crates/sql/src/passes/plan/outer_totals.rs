@@ -11,6 +11,7 @@ use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::logical_plan::LogicalPlan;
 
 use crate::error::SqlError;
+use crate::resolve::shown_forms::ONE_ROW;
 
 /// Refuses aggregates all of whose columns are those of a query around.
 ///
@@ -21,7 +22,7 @@ pub(super) fn refuse(plan: &LogicalPlan) -> DfResult<()> {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(TreeNodeRecursion::Continue) };
         for expr in &aggregate.aggr_expr {
             expr.apply(|part| match part {
-                Expr::AggregateFunction(call) if is_of_outer_columns(call)? => {
+                Expr::AggregateFunction(call) if is_written(call) && is_of_outer_columns(call)? => {
                     let what = format!("{}() of columns of an outer query, in a subquery with FROM,", call.func.name());
                     let hint = "Compute the aggregate in a derived table of the outer query, and read its column in \
                                 the subquery.";
@@ -33,6 +34,12 @@ pub(super) fn refuse(plan: &LogicalPlan) -> DfResult<()> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(())
+}
+
+/// Whether a user may have written the call: rewrites of the tree write the others, of any columns
+/// (ARRAY(SELECT ..) is `array_agg`, which therefore passes).
+fn is_written(call: &AggregateFunction) -> bool {
+    !matches!(call.func.name(), "array_agg" | ONE_ROW) && !call.func.name().starts_with("__")
 }
 
 fn is_of_outer_columns(call: &AggregateFunction) -> DfResult<bool> {
