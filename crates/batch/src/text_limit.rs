@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
+use crate::numeric::NumericPlaces;
 use crate::time_precision::TimePrecision;
 
 use crate::json;
@@ -255,7 +256,9 @@ impl fmt::Display for TextLimit {
 
 /// The schema without declared limits and precisions: what plans are made over.
 pub fn without_limits(schema: &SchemaRef) -> SchemaRef {
-    let is_limited = |field: &Field| TextLimit::of(field).is_some() || TimePrecision::of(field).is_some();
+    let is_limited = |field: &Field| {
+        TextLimit::of(field).is_some() || TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some()
+    };
     if !schema.fields().iter().any(|field| is_limited(field)) {
         return schema.clone();
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric::NumericPlaces;
 use anabranch_batch::{TextLimit, TimePrecision};
 use anabranch_plan::{Plan, SortKey};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -32,6 +33,8 @@ pub enum ColumnForm {
     Text(TextLimit),
     /// The digits of a time.
     Time(TimePrecision),
+    /// The places of a numeric without a scale.
+    Number(NumericPlaces),
 }
 
 impl ColumnForm {
@@ -40,6 +43,7 @@ impl ColumnForm {
         match self {
             ColumnForm::Text(limit) => limit.declare(field),
             ColumnForm::Time(precision) => precision.declare(field),
+            ColumnForm::Number(places) => places.declare(field),
         }
     }
 }

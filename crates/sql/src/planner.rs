@@ -395,7 +395,9 @@ fn within_rounds(plan: &Arc<Plan>, wanted: Option<usize>) -> Arc<Plan> {
 
 /// The forms of a query's columns, or else those that its optimised plan tells.
 fn either(forms: Vec<Option<ColumnForm>>, plan: &LogicalPlan) -> Vec<Option<ColumnForm>> {
+    // (Places are told by the query alone: a union of others has the mark of its first branch.)
     let told = plan.schema().fields().iter().map(|field| form_told(field));
+    let told = told.map(|form| form.filter(|form| !matches!(form, ColumnForm::Number(_))));
     forms.into_iter().zip(told).map(|(form, told)| form.or(told)).collect()
 }
 

@@ -15,6 +15,7 @@ mod column;
 mod encoding;
 mod functions;
 mod number;
+mod places;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,6 +26,7 @@ use arrow::datatypes::DataType;
 pub use column::{Builder, Reader, encoded, map, map_pairs, number_of};
 pub use encoding::{decode, encode, encode_decimal};
 pub use number::{Fault, Finite, Number, Outcome};
+pub use places::NumericPlaces;
 pub use text::{Unreadable, from_float, parse, to_f64, write};
 pub use whole::Whole;
 

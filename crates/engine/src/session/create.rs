@@ -3,9 +3,10 @@
 //! Law: the name appears in the catalog last, after all that can fail; what was installed before a
 //! failure is taken down again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use anabranch_batch::numeric::NumericPlaces;
 use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::catalog::Catalog as _;
@@ -130,7 +131,9 @@ impl Session {
         }
         let field = |(idx, field): (usize, &Arc<Field>)| {
             let name = create.column_names.get(idx).unwrap_or_else(|| field.name());
-            field.as_ref().clone().with_name(name).with_nullable(true)
+            let field = field.as_ref().clone().with_name(name).with_nullable(true);
+            // (A table's numerics are shown as they are.)
+            if NumericPlaces::of(&field).is_some() { field.with_metadata(HashMap::new()) } else { field }
         };
         let columns: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
         let rows = self.collect_finished(&planned)?;

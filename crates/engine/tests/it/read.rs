@@ -164,3 +164,29 @@ fn aggregates_take_a_large_history_in() {
         assert_eq!(ask(session, "select count(*) from once"), ["7"]);
     });
 }
+
+#[test]
+fn a_rounded_numeric_is_shown_with_its_places() {
+    with_workers(|session| {
+        run(session, "create table t (k int, m numeric, p numeric(8,2))");
+        run(session, "insert into t values (1, 1.5, 1.50), (2, 7, null), (3, null, 2)");
+        run(session, "create materialized view means as select round(avg(m), 2) as a from t");
+        assert_eq!(
+            ask(session, "select k, round(m, 2), m from t order by k"),
+            ["1 1.50 1.5", "2 7.00 7", "3 null null"]
+        );
+        assert_eq!(ask(session, "select a, a + 1 from means where a > 1"), ["4.25 5.25"]);
+        assert_eq!(
+            ask(
+                session,
+                "select sum(round(m, 1)), max(trunc(m, 3)), round(m, 2)::text || '%' from t where k = 2 group by m"
+            ),
+            ["7.0 7.000 7.00%"]
+        );
+        // Branches of other places have none.
+        assert_eq!(ask(session, "select a from means union all select m from t where k = 2 order by 1"), ["4.25", "7"]);
+        // A table shows what it is given.
+        run(session, "create table kept as select a from means; insert into kept values (5)");
+        assert_eq!(ask(session, "select a from kept order by a"), ["4.25", "5"]);
+    });
+}

@@ -13,12 +13,16 @@ use datafusion_expr::{Expr, ExprSchemable};
 
 use crate::functions::conversions::Conversion;
 use crate::functions::output::{is_null, printer};
+use crate::functions::placed_text::placed_text;
 use crate::resolve::type_names::is_text;
 
 /// A cast to text, or to a list of texts, of what Arrow writes otherwise; and lists that are
 /// written by `array_to_string`.
 pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
+        Expr::Cast(cast) if is_text(cast.field.data_type()) && placed_text(&cast.expr, schema).is_some() => {
+            Ok(placed_text(&cast.expr, schema).map_or_else(|| Transformed::no(Expr::Cast(cast)), Transformed::yes))
+        }
         Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|from| is_ours(&from, cast.field.data_type())) => {
             Ok(Transformed::yes(to_text(*cast.expr, cast.field.data_type())))
         }
@@ -55,7 +59,10 @@ pub(crate) fn write_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
             _ if is_of_array || is.is_null() || is_text(&is) => continue,
             _ => DataType::Utf8View,
         };
-        if !is_text(innermost(&is)) || to == DataType::Utf8View {
+        if let Some(text) = placed_text(arg, schema) {
+            *arg = text;
+            is_changed = true;
+        } else if !is_text(innermost(&is)) || to == DataType::Utf8View {
             *arg = Conversion::call("value_out", std::mem::take(arg), &to, write_out);
             is_changed = true;
         }

@@ -35,6 +35,7 @@ pub mod numerics;
 pub(crate) mod operators;
 pub(crate) mod ordered_sets;
 pub mod output;
+pub(crate) mod placed_text;
 pub(crate) mod planner;
 pub(crate) mod regex;
 pub(crate) mod rows;

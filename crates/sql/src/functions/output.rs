@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use anabranch_batch::numeric::NumericPlaces;
 use anabranch_batch::{TextLimit, numeric};
 use arrow::{
     array::{Array, ArrayAccessor, ArrayRef, ArrowPrimitiveType, AsArray},
@@ -70,11 +71,14 @@ pub fn shown_column(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A column of an answer as users see it: `char(n)` has its length.
+/// A column of an answer as users see it: `char(n)` has its length, a rounded numeric its places.
 pub fn shown_values(field: &Field, column: &ArrayRef) -> ArrayRef {
     match limit_of(field) {
         Some(limit @ TextLimit::Char(_)) => limit.padded(column),
-        _ => shown_column(column),
+        _ => match (NumericPlaces::of(field), column.data_type()) {
+            (Some(places), DataType::LargeBinary) => places.shown(column),
+            _ => shown_column(column),
+        },
     }
 }
 

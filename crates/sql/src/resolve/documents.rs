@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use anabranch_batch::numeric::NumericPlaces;
 use anabranch_batch::{TextLimit, TimePrecision, without_limits};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
@@ -44,6 +45,9 @@ const PREFIX: &str = "anabranch.";
 /// What the mark of a precision begins with; the number of digits follows.
 const PRECISION: &str = "anabranch.precision.";
 
+/// What the mark of places begins with; their number follows.
+const PLACES: &str = "anabranch.places.";
+
 /// The field with the mark of a limit.
 pub(crate) fn marked_field(field: Field, limit: TextLimit) -> Field {
     marked(field, &format!("{PREFIX}{limit}"))
@@ -56,6 +60,11 @@ fn marked(field: Field, mark: &str) -> Field {
 /// The precision of a column of times.
 pub(crate) fn marked_precision(field: &Field) -> Option<TimePrecision> {
     field.metadata().get(KEY)?.strip_prefix(PRECISION)?.parse().ok().map(TimePrecision)
+}
+
+/// The places of a column of numerics without a scale.
+pub(crate) fn marked_places(field: &Field) -> Option<NumericPlaces> {
+    field.metadata().get(KEY)?.strip_prefix(PLACES)?.parse().ok().map(NumericPlaces)
 }
 
 /// The limit whose form the texts of a marked field have: literals beside them are read in it.
@@ -92,8 +101,8 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
 /// `text` are marked.
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
-    let has_mark =
-        |field: &Field| limit_of(field).is_some() || TimePrecision::of(field).is_some() || type_of(field).is_some();
+    let is_told = |field: &Field| TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some();
+    let has_mark = |field: &Field| limit_of(field).is_some() || is_told(field) || type_of(field).is_some();
     if !schema.fields().iter().any(|field| has_mark(field)) {
         return plain;
     }
@@ -106,7 +115,10 @@ pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
         match (limit_of(given), TimePrecision::of(given)) {
             (Some(limit), _) => marked_field(plain, limit),
             (None, Some(TimePrecision(digits))) => marked(plain, &format!("{PRECISION}{digits}")),
-            (None, None) => plain,
+            (None, None) => match NumericPlaces::of(given) {
+                Some(NumericPlaces(places)) => marked(plain, &format!("{PLACES}{places}")),
+                None => plain,
+            },
         }
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

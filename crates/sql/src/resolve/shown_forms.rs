@@ -1,5 +1,5 @@
 //! Forms of the columns of an answer: which of its texts are `varchar(n)`, `char(n)`, documents,
-//! and how many digits its times have.
+//! and how many digits its times and its rounded numerics have.
 //!
 //! Law: a column has the form that its values have in PostgreSQL; where branches differ it has none
 //! and is told as `text`. Marks of fields say most of it (see [`documents`](super::documents)), but
@@ -14,15 +14,17 @@ use datafusion_expr::expr::{AggregateFunction, Case, ScalarFunction, WindowFunct
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::{Expr, ExprSchemable, WindowFunctionDefinition};
 
+use crate::functions::placed_text::places_of;
 use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
 use crate::planned::ColumnForm;
-use crate::resolve::documents::{marked_precision, shown_form_of};
+use crate::resolve::documents::{marked_places, marked_precision, shown_form_of};
 
-/// Functions whose answers are among the values of their first argument.
-const CHOOSE_OF_FIRST: [&str; 11] = [
+/// Functions whose answers are among the values of their first argument, or have its places.
+const CHOOSE_OF_FIRST: [&str; 12] = [
     MIN,
     MAX,
+    SUM,
     "first_value",
     "last_value",
     "nth_value",
@@ -41,6 +43,9 @@ pub(crate) const ONE_ROW: &str = "one_row";
 const MIN: &str = "min";
 const MAX: &str = "max";
 
+/// A sum of numbers has their places.
+const SUM: &str = "sum";
+
 /// Functions whose answer is one of their arguments.
 const CHOOSE: [&str; 3] = ["coalesce", "greatest", "least"];
 
@@ -48,7 +53,8 @@ type Forms = Vec<Option<ColumnForm>>;
 
 /// The form that the mark of a field tells.
 pub(crate) fn form_told(field: &Field) -> Option<ColumnForm> {
-    shown_form_of(field).map(ColumnForm::Text).or_else(|| marked_precision(field).map(ColumnForm::Time))
+    let told = shown_form_of(field).map(ColumnForm::Text).or_else(|| marked_precision(field).map(ColumnForm::Time));
+    told.or_else(|| marked_places(field).map(ColumnForm::Number))
 }
 
 /// Forms of the columns of a plan.
@@ -81,6 +87,9 @@ pub(crate) fn forms_of(plan: &LogicalPlan) -> Forms {
         },
         _ => vec![],
     };
+    // (A union has the mark of its first branch; its places are those of all.)
+    let is_union = matches!(plan, LogicalPlan::Union(_));
+    let told = told.map(|told| told.filter(|form| !(is_union && matches!(form, ColumnForm::Number(_)))));
     told.enumerate().map(|(at, told)| told.or_else(|| found.get(at).copied().flatten())).collect()
 }
 
@@ -127,6 +136,7 @@ fn of_expr(expr: &Expr, schema: &DFSchema, below: &[Option<ColumnForm>]) -> Opti
             }
             _ => None,
         },
+        Expr::ScalarFunction(call) if let Some(places) = places_of(call, schema) => Some(ColumnForm::Number(places)),
         other => form_told(other.to_field(schema).ok()?.1.as_ref()),
     }
 }
@@ -135,7 +145,7 @@ fn of_expr(expr: &Expr, schema: &DFSchema, below: &[Option<ColumnForm>]) -> Opti
 fn of_chosen(function: &str, form: Option<ColumnForm>) -> Option<ColumnForm> {
     match form {
         Some(ColumnForm::Text(TextLimit::Varchar(_) | TextLimit::Name | TextLimit::Letter) | ColumnForm::Time(_))
-            if matches!(function, MIN | MAX) =>
+            if matches!(function, MIN | MAX | SUM) =>
         {
             None
         }

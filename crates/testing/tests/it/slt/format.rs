@@ -32,6 +32,7 @@ fn row_of(batch: &RecordBatch, row: usize) -> Vec<String> {
     let schema = batch.schema();
     let cells = batch.columns().iter().zip(schema.fields()).map(|(column, field)| match TextLimit::of(field) {
         Some(TextLimit::Char(_)) => cell(column, row).trim_end().to_string(),
+        _ if is_plain_numeric(field) => without_zeros(&cell(column, row)),
         _ => cell(column, row),
     });
     cells.map(|text| if text.is_empty() { "(empty)".to_string() } else { text }).collect()
