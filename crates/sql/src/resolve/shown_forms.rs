@@ -37,7 +37,7 @@ const CHOOSE_OF_FIRST: [&str; 12] = [
 ];
 
 /// What a subquery that stands for a value is called by.
-pub(crate) const ONE_ROW: &str = "one_row";
+const ONE_ROW: &str = "one_row";
 
 /// Functions of `text` and of `char(n)`: of the other types they give `text`.
 const MIN: &str = "min";
@@ -87,9 +87,10 @@ pub(crate) fn forms_of(plan: &LogicalPlan) -> Forms {
         },
         _ => vec![],
     };
-    // (A union has the mark of its first branch; its places are those of all.)
-    let is_union = matches!(plan, LogicalPlan::Union(_));
-    let told = told.map(|told| told.filter(|form| !(is_union && matches!(form, ColumnForm::Number(_)))));
+    // (A union has the mark of its first branch, and so has what stands above it; its places are
+    // those of all.)
+    let is_leaf = found.is_empty();
+    let told = told.map(|told| told.filter(|form| is_leaf || !matches!(form, ColumnForm::Number(_))));
     told.enumerate().map(|(at, told)| told.or_else(|| found.get(at).copied().flatten())).collect()
 }
 

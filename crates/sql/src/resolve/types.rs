@@ -277,7 +277,7 @@ fn custom(name: &str) -> Result<DataType> {
 }
 
 /// Types of PostgreSQL that there are not, and what to use.
-pub(crate) const REFUSED_TYPES: &[(&[&str], &str)] = &[
+const REFUSED_TYPES: &[(&[&str], &str)] = &[
     (&["money"], "Use numeric(12, 2), and to_char(x, 'FM999,999,990.00') to show it."),
     (&["inet", "cidr", "macaddr", "macaddr8"], "Keep the address as text; split_part(a, '/', 1) takes the mask away."),
     (

@@ -25,7 +25,6 @@ mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
 pub(crate) mod outer_joins;
-mod outer_totals;
 pub(crate) mod recognize;
 pub(crate) mod recursion;
 pub(crate) mod rules;
@@ -156,7 +155,6 @@ pub(crate) fn optimise(
     if !unnest::has_subqueries(&plan) {
         return steps(plan, config, clock, chosen);
     }
-    outer_totals::refuse(&plan)?;
     // (DataFusion pulls conditions out of LATERAL through windows and limits.)
     let is_lateral = unnest::is_lateral(&plan);
     let first = match is_lateral {

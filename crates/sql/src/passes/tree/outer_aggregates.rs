@@ -4,18 +4,24 @@
 //! one of a query around it; its value is that of what it selects. Aggregates without columns
 //! (`count(*)`) are the subquery's own.
 
-use datafusion_expr::sqlparser::ast::{Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr};
+use datafusion_expr::sqlparser::ast::{Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor};
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::passes::tree::json_lists::is_written_aggregate;
+use crate::syntax::names::fold;
 use crate::syntax::walk::{look_outside_queries, names_column};
 
 /// Writes what such a subquery selects in its place.
 ///
 /// # Errors
-/// None.
+/// `Unsupported` for an aggregate of an outer query's columns in a subquery with FROM.
 pub(super) fn lift(expr: &mut Expr) -> Result<()> {
+    if let Expr::Subquery(query) | Expr::Exists { subquery: query, .. } | Expr::InSubquery { subquery: query, .. } =
+        expr
+    {
+        refuse_outer(query)?;
+    }
     if let Expr::Subquery(query) = expr
         && let Some(selected) = selected(query)
     {
@@ -32,6 +38,56 @@ pub(super) fn lift(expr: &mut Expr) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses aggregates that only name tables which the subquery does not have: they are those of a
+/// query around, and DataFusion would compute them for each of its rows.
+fn refuse_outer(query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    let tables: Option<Vec<String>> = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+        .map(shown_name)
+        .collect();
+    let Some(tables) = tables.filter(|tables| !tables.is_empty()) else { return Ok(()) };
+    let is_outer = |call: &Function| {
+        let (mut of_outer, mut of_own) = (false, false);
+        look_outside_queries(&call.args, &mut |part| match part {
+            Expr::CompoundIdentifier(path) => match path.as_slice() {
+                [table, _] if !tables.contains(&fold(table)) => of_outer = true,
+                _ => of_own = true,
+            },
+            Expr::Identifier(_) => of_own = true,
+            _ => {}
+        });
+        of_outer && !of_own
+    };
+    let mut found = None;
+    look_outside_queries(&select.projection, &mut |part| match part {
+        Expr::Function(call) if is_total(call) && is_outer(call) => found = Some(call.name.to_string()),
+        _ => {}
+    });
+    match found {
+        Some(name) => {
+            let what = format!("{}() of columns of an outer query, in a subquery with FROM,", name.to_lowercase());
+            let hint = "Compute the aggregate in a derived table of the outer query, and read its column in the \
+                        subquery.";
+            Err(SqlError::unsupported(what, hint))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The name that a table's columns are qualified by.
+fn shown_name(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(fold(&alias.name))
+        }
+        TableFactor::Table { name, .. } => name.0.last().and_then(|part| part.as_ident()).map(fold),
+        _ => None,
+    }
 }
 
 /// What a query selects that does nothing else.

@@ -10,7 +10,7 @@
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::recursion::words_at;
-use crate::resolve::types::REFUSED_TYPES;
+use crate::resolve::types::refused;
 
 /// Rewrites the tokens of a statement, among which are no spaces.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
@@ -36,9 +36,10 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Whether a name is one of a type, and of no column that one would write before a text.
+/// Whether a name is one of a type, and of no option that one would write before a text (`path`).
 fn is_type(name: &str) -> bool {
-    matches!(name, "bpchar" | "nchar") || REFUSED_TYPES.iter().any(|(names, _)| names.contains(&name))
+    const REFUSED: [&str; 7] = ["inet", "cidr", "macaddr", "macaddr8", "money", "tsvector", "tsquery"];
+    matches!(name, "bpchar" | "nchar") || REFUSED.contains(&name) || name.ends_with("range") && refused(name).is_some()
 }
 
 fn is_text(tokens: &[TokenWithSpan], at: usize) -> bool {
