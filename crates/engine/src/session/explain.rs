@@ -96,6 +96,7 @@ impl Session {
             reads: &reads,
             as_of,
             sharing,
+            is_asked_once: false,
             holder,
             client,
         };
