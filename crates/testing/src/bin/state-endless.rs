@@ -1,11 +1,11 @@
-//! Memory of windowed SQL over streams that do not end: `state-endless ROWS FORM [unshared | twice]`,
-//! one form a process.
+//! Memory of windowed SQL over streams that do not end: `state-endless ROWS FORM [unshared |
+//! twice]`, one form a process.
 //!
 //! Rows come in commits of 10,000, 100 a tick, some out of order, with 1,000 keys; relations are
 //! append-only, have a watermark and keep nothing. The view counts what the form yields, so that
-//! the state is all there is; *twice* there are two such views, which share parts. A form passes if what the process holds in the last quarter is no
-//! more than in the second one, give or take a tenth and two megabytes. `ROWS` of 100 million take
-//! some minutes a form.
+//! the state is all there is; *twice* there are two such views, which share parts. A form passes if
+//! what the process holds in the last quarter is no more than in the second one, give or take a
+//! tenth and two megabytes. `ROWS` of 100 million take some minutes a form.
 
 use std::fs;
 use std::process::ExitCode;
