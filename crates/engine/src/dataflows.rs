@@ -68,6 +68,8 @@ pub struct WantedDataflow<'a> {
     pub as_of: Time,
     /// How far it shares.
     pub sharing: Sharing,
+    /// Whether the answer is read as of that time, and then dropped: joins keep nothing then.
+    pub is_asked_once: bool,
     /// Whose memory it takes.
     pub holder: Holder,
     /// The client that it is for alone.
@@ -276,6 +278,7 @@ impl Dataflows {
     fn draft(&self, wanted: &WantedDataflow<'_>) -> Result<(Vec<Draft>, u64), Error> {
         let kept = self.kept();
         let mut drafter = Drafter::new(&self.registry, wanted.reads, wanted.sharing, wanted.as_of, &kept, self.last_id);
+        drafter.is_asked_once = wanted.is_asked_once;
         drafter.draft(wanted.name, wanted.plan, wanted.keys)?;
         Ok((drafter.drafts, drafter.last_id))
     }

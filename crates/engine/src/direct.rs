@@ -8,8 +8,8 @@
 //! connection answers such questions on its own thread.
 //!
 //! Cost: a look-up costs its matches; one by the first columns of a key costs the rows that are
-//! equal in the first; without a fixed key, all rows of the arrangement. Literal rows cost
-//! themselves.
+//! equal in the first; where the first is bounded, the rows within ([`ranges`]); without a fixed
+//! key, all rows of the arrangement. Literal rows cost themselves.
 
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ use crate::cluster::{PeekResult, WantedKeys};
 use crate::error::Error;
 use crate::evaluate::evaluate_stage;
 use crate::transaction::halves;
+
+mod ranges;
 
 /// How a plan is answered without a dataflow.
 pub(crate) struct Direct<'a> {
@@ -83,9 +85,10 @@ impl<'a> Direct<'a> {
             _ => &[],
         };
         let fixed = equalities(below, columns, filter);
+        let bounded = ranges::bounds(below, columns, filter);
         let arrangements = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let arrangements: Vec<&Arranged> = arrangements.filter(|arranged| is_readable(arranged)).collect();
-        let (arranged, rows) = choose_arrangement(object, &arrangements, &fixed)?;
+        let (arranged, rows) = choose_arrangement(object, &arrangements, &fixed, &bounded)?;
         let base = Base::Arrangement(Read { relation: relation.clone(), arranged, rows, columns, taken, put_in });
         Some(Direct { stages, base })
     }
@@ -259,12 +262,14 @@ pub(crate) fn conjuncts(expr: &Expr) -> Vec<&Expr> {
 /// Keys that are looked up at most; where lists of values make more, fewer columns are looked at.
 const KEYS_MAX: usize = 10_000;
 
-/// The arrangement to read: one whose whole key is fixed, the longest key first; else one whose
-/// key begins with fixed columns, as many as can be; else the first one, in full.
+/// The arrangement to read: one whose whole key is fixed, the longest key first; else one whose key
+/// begins with fixed columns, as many as can be; else one whose key begins with a column that is
+/// bounded; else the first one, in full.
 fn choose_arrangement(
     object: &Object,
     arrangements: &[&Arranged],
     fixed: &[(usize, Vec<&ScalarValue>)],
+    bounded: &[ranges::Bound<'_>],
 ) -> Option<(Arranged, WantedKeys)> {
     let wanted = |arranged: &&&Arranged| {
         let key = &arranged.key;
@@ -273,6 +278,11 @@ fn choose_arrangement(
     };
     let best = arrangements.iter().filter_map(|arranged| Some((wanted(&arranged)?, arranged))).max_by_key(|(n, _)| *n);
     let Some(((is_whole, n_fixed, _), arranged)) = best else {
+        let ranged =
+            arrangements.iter().find_map(|arranged| Some((*arranged, ranges::hashes(object, arranged, bounded)?)));
+        if let Some((arranged, (first, last))) = ranged {
+            return Some((arranged.clone(), WantedKeys::Hashes(first, last)));
+        }
         return arrangements.first().map(|arranged| ((*arranged).clone(), WantedKeys::All));
     };
     let keys = key_columns(object, &arranged.key[..n_fixed], fixed)?;

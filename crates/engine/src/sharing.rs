@@ -165,6 +165,8 @@ pub(crate) struct Drafter<'a> {
     pub reads: &'a BTreeMap<String, Read>,
     pub sharing: Sharing,
     pub as_of: Time,
+    /// Whether the answer is read once.
+    pub is_asked_once: bool,
     /// What is still there of arrangements from which rows leave.
     pub kept: &'a Kept,
     /// The last number given away.
@@ -191,6 +193,7 @@ impl<'a> Drafter<'a> {
             reads,
             sharing,
             as_of,
+            is_asked_once: false,
             last_id,
             drafts: Vec::new(),
             made: Registry::default(),
@@ -269,6 +272,10 @@ impl<'a> Drafter<'a> {
 impl Shares for Drafter<'_> {
     fn reads_indexes(&self) -> bool {
         self.sharing != Sharing::Off
+    }
+
+    fn is_asked_once(&self) -> bool {
+        self.is_asked_once
     }
 
     fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error> {

@@ -9,14 +9,19 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray, new_null_array};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_expr::sqlparser::ast::{Expr, UnaryOperator, Value, Values};
 
 use crate::functions::input::convert;
 
-/// Digits of numbers that a double holds exactly, with or without a point.
+/// Digits of numbers that a double holds exactly, with or without a point;
 const DOUBLE_DIGITS: usize = 15;
+/// that a single one holds;
+const SINGLE_DIGITS: usize = 6;
+/// and that a plain numeric has, at most, if it is read here.
+const NUMERIC_DIGITS: usize = 1000;
 
 /// A literal.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,8 +85,8 @@ fn booleans(cells: &[Literal<'_>]) -> Option<ArrayRef> {
 fn texts<'a>(cells: &[Literal<'a>], data_type: &DataType) -> Option<ArrayRef> {
     let is_known = match data_type {
         DataType::Utf8View | DataType::Date32 | DataType::Boolean | DataType::Float64 => true,
-        DataType::Timestamp(TimeUnit::Microsecond, None) => true,
-        of => of.is_integer(),
+        DataType::Timestamp(TimeUnit::Microsecond, None) | DataType::Time64(TimeUnit::Microsecond) => true,
+        of => of.is_integer() || *of == numeric::TYPE,
     };
     let cell = |cell: &Literal<'a>| match *cell {
         Literal::Null => Some(None),
@@ -112,8 +117,11 @@ fn numbers(cells: &[Literal<'_>], data_type: &DataType) -> Option<ArrayRef> {
     let fits = |digits: &str| {
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+        let n_digits = whole.len() + fraction.len();
         let n = match data_type {
-            DataType::Float64 => whole.len() + fraction.len() <= DOUBLE_DIGITS,
+            DataType::Float64 => n_digits <= DOUBLE_DIGITS,
+            DataType::Float32 => n_digits <= SINGLE_DIGITS,
+            of if *of == numeric::TYPE => n_digits <= NUMERIC_DIGITS,
             DataType::Decimal128(_, scale) => usize::try_from(*scale).is_ok_and(|scale| fraction.len() <= scale),
             _ => false,
         };
@@ -140,6 +148,7 @@ fn converted(column: StringViewArray, data_type: &DataType) -> Option<ArrayRef> 
 mod tests {
     use super::*;
     use crate::syntax::parse::parse_query;
+    use arrow::array::{Array, AsArray};
     use arrow::util::display::array_value_to_string;
     use datafusion_expr::sqlparser::ast::SetExpr;
 
@@ -165,6 +174,20 @@ mod tests {
     }
 
     #[test]
+    fn plain_numerics_and_single_floats_are_read() {
+        let types = [numeric::TYPE, DataType::Float32, numeric::TYPE];
+        let query = parse_query("VALUES (1.50, -0.25, '12345678901234567890123456789012345678901.5'), (-7, 3, NULL)");
+        let SetExpr::Values(values) = query.unwrap().body.as_ref().clone() else { panic!("it is VALUES") };
+        let columns = literal_columns(&values, &types).unwrap();
+        let text =
+            |column: usize, row: usize| numeric::number_of(columns[column].as_binary::<i64>().value(row)).to_string();
+        assert_eq!((text(0, 0).as_str(), text(0, 1).as_str()), ("1.5", "-7"));
+        assert_eq!(text(2, 0), "12345678901234567890123456789012345678901.5");
+        assert!(columns[2].is_null(1));
+        assert_eq!(array_value_to_string(&columns[1], 0).unwrap(), "-0.25");
+    }
+
+    #[test]
     fn what_is_not_certain_is_left_to_expressions() {
         use DataType::{Decimal128, Float64, Int32, Int64, Utf8View};
         for (text, of) in [
@@ -179,6 +202,9 @@ mod tests {
             ("VALUES (1e5)", Float64),
             ("VALUES (DEFAULT)", Int64),
             ("VALUES ('x')", Int64),
+            ("VALUES ('x')", numeric::TYPE),
+            ("VALUES (1e5)", numeric::TYPE),
+            ("VALUES (1.2345678)", DataType::Float32),
         ] {
             assert_eq!(columns(text, &[of]), None, "{text}");
         }

@@ -81,6 +81,10 @@ impl Shown {
                 let among = Some(Prefixes { columns, values: KeySet::new(prefixes.clone()) });
                 ShownRows::Ahead { snapshot: Snapshot::within(layout, runs.clone(), at, ranges), among }
             }
+            WantedKeys::Hashes(first, last) => {
+                let snapshot = Snapshot::within(layout, runs.clone(), at, vec![(*first, *last)]);
+                ShownRows::Ahead { snapshot, among: None }
+            }
         }
     }
 

@@ -114,6 +114,8 @@ pub enum WantedKeys {
     /// Those whose key begins with one of these: its first columns, fewer than all, in the order of
     /// the export's key.
     Prefixes(Vec<ArrayRef>),
+    /// At least those whose key has these hashes, the last included.
+    Hashes(u64, u64),
 }
 
 /// The contents of an arrangement at a time.

@@ -2,8 +2,10 @@
 //!
 //! An [`Expr`] is resolved against the schema of its input, turned into DataFusion's vectorised
 //! form, made strict (integer overflow is an error, as in PostgreSQL), and bound to the columns
-//! that it really needs, so that a join gathers only those. Cost: once a query to compile; one
-//! `RecordBatch` of pointers a batch to evaluate.
+//! that it really needs, so that a join gathers only those. Cost: once a query to compile, in
+//! proportion to the input's columns, but for an expression that is a column: that of a search for
+//! it, so that wide rows pass on in next to no time; one `RecordBatch` of pointers a batch to
+//! evaluate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,67 +37,59 @@ use crate::error::Error;
 /// An expression over the columns of some input, by position.
 #[derive(Clone)]
 pub struct Compiled {
-    expr: Arc<dyn PhysicalExpr>,
-    /// Names and types of the input's columns: of those that it reads as planned, of the others as
-    /// stored.
-    input: SchemaRef,
+    form: Form,
     /// As planned.
     output_type: DataType,
 }
 
-impl Compiled {
-    /// Resolves and compiles an expression.
-    ///
-    /// # Errors
-    /// `Invalid` when the planner knows no vectorised form of it.
-    pub fn new(expr: &Expr, schema: &DFSchema) -> Result<Compiled, Error> {
-        let context = PhysicalPlanningContext::default();
-        let compiled = create_physical_expr(expr, schema, &ExecutionProps::new(), &context)
-            .map_err(|error| Error::invalid(format!("cannot evaluate {expr}: {}", plain_message(&error))))?;
-        let input = nullable(schema.as_arrow());
-        let output_type = compiled
-            .data_type(&input)
-            .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
-        let expr = compiled
-            .transform_up(|expr| Ok(strict(expr, &input)))
-            .data()
-            .map_err(|error| Error::internal(plain_message(&error)))?;
-        let input = stored_but(&input, &read_by(&expr));
-        Ok(Compiled { expr, input, output_type })
+#[derive(Clone)]
+enum Form {
+    /// A column, which is no condition.
+    Column {
+        index: usize,
+        name: String,
+        /// As planned.
+        data_type: DataType,
+    },
+    General(General),
+}
+
+/// An expression in the planner's form.
+#[derive(Clone)]
+struct General {
+    expr: Arc<dyn PhysicalExpr>,
+    /// Names and types of the input's columns: of those that it reads as planned, of the others as
+    /// stored.
+    input: SchemaRef,
+}
+
+impl General {
+    fn constant(&self) -> Option<ArrayRef> {
+        self.expr.downcast_ref::<Literal>()?;
+        let columns = self.input.fields().iter().map(|field| new_null_array(field.data_type(), 1));
+        self.evaluate(&columns.collect(), 1).ok()
     }
 
-    /// A plain column, among columns of the given types (as stored).
-    pub fn column(column: usize, types: &[DataType]) -> Compiled {
-        let fields =
-            types.iter().enumerate().map(|(i, data_type)| Field::new(format!("#{i}"), data_type.clone(), true));
-        let input = Schema::new(fields.collect::<Vec<_>>());
-        let expr: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&format!("#{column}"), column));
-        Compiled { input: stored_but(&input, &read_by(&expr)), expr, output_type: types::widened_type(&types[column]) }
+    /// The columns, those that are read as the planner's form takes them.
+    fn as_planned(&self, columns: &Columns) -> Vec<ArrayRef> {
+        let columns = columns.iter().zip(self.input.fields());
+        let planned = columns.map(|(column, field)| match column.data_type() == field.data_type() {
+            true => column.clone(),
+            false => types::widened(column),
+        });
+        planned.collect()
     }
 
-    /// The same expression with its values cast to a type (planned or stored), where they are of
-    /// another.
-    pub fn typed(mut self, data_type: &DataType) -> Compiled {
-        self.output_type = types::widened_type(data_type);
-        self
+    fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, DataFusionError> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), self.as_planned(columns), &options)
+            .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
+        self.expr.evaluate(&batch).and_then(|value| value.into_array(rows))
     }
 
-    /// Input columns that the expression reads.
-    pub fn columns(&self) -> BTreeSet<usize> {
-        read_by(&self.expr)
-    }
-
-    /// The input column that the expression merely repeats.
-    pub fn as_column(&self) -> Option<usize> {
-        let column = self.expr.downcast_ref::<Column>()?.index();
-        (self.input.field(column).data_type() == &self.output_type).then_some(column)
-    }
-
-    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns
-    /// of `types` (as stored).
-    pub fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> Compiled {
+    fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> General {
         let read: BTreeMap<usize, &Field> =
-            self.columns().into_iter().map(|column| (position(column), self.input.field(column))).collect();
+            read_by(&self.expr).into_iter().map(|column| (position(column), self.input.field(column))).collect();
         let fields = types.iter().enumerate().map(|(index, data_type)| match read.get(&index) {
             Some(field) => Field::new(field.name(), field.data_type().clone(), true),
             None => Field::new(format!("#{index}"), data_type.clone(), true),
@@ -113,7 +107,85 @@ impl Compiled {
             })
             .data()
             .expect("renumbering columns does not fail");
-        Compiled { expr, input, output_type: self.output_type.clone() }
+        General { expr, input }
+    }
+}
+
+impl Compiled {
+    /// Resolves and compiles an expression.
+    ///
+    /// # Errors
+    /// `Invalid` when the planner knows no vectorised form of it.
+    pub fn new(expr: &Expr, schema: &DFSchema) -> Result<Compiled, Error> {
+        if let Expr::Column(column) = expr
+            && let Ok(index) = schema.index_of_column(column)
+            && let field = schema.field(index)
+            && *field.data_type() != DataType::Boolean
+        {
+            return Ok(Compiled::of_column(index, field.name().clone(), field.data_type()));
+        }
+        let context = PhysicalPlanningContext::default();
+        let compiled = create_physical_expr(expr, schema, &ExecutionProps::new(), &context)
+            .map_err(|error| Error::invalid(format!("cannot evaluate {expr}: {}", plain_message(&error))))?;
+        let input = nullable(schema.as_arrow());
+        let output_type = compiled
+            .data_type(&input)
+            .map_err(|error| Error::invalid(format!("cannot type {expr}: {}", plain_message(&error))))?;
+        let expr = compiled
+            .transform_up(|expr| Ok(strict(expr, &input)))
+            .data()
+            .map_err(|error| Error::internal(plain_message(&error)))?;
+        let input = stored_but(&input, &read_by(&expr));
+        Ok(Compiled { form: Form::General(General { expr, input }), output_type })
+    }
+
+    /// A plain column, among columns of the given types (as stored).
+    pub fn column(column: usize, types: &[DataType]) -> Compiled {
+        Compiled::of_column(column, format!("#{column}"), &types[column])
+    }
+
+    fn of_column(index: usize, name: String, data_type: &DataType) -> Compiled {
+        let data_type = types::widened_type(data_type);
+        Compiled { output_type: data_type.clone(), form: Form::Column { index, name, data_type } }
+    }
+
+    /// The same expression with its values cast to a type (planned or stored), where they are of
+    /// another.
+    pub fn typed(mut self, data_type: &DataType) -> Compiled {
+        self.output_type = types::widened_type(data_type);
+        self
+    }
+
+    /// Input columns that the expression reads.
+    pub fn columns(&self) -> BTreeSet<usize> {
+        match &self.form {
+            Form::Column { index, .. } => BTreeSet::from([*index]),
+            Form::General(general) => read_by(&general.expr),
+        }
+    }
+
+    /// The input column that the expression merely repeats.
+    pub fn as_column(&self) -> Option<usize> {
+        let (index, data_type) = match &self.form {
+            Form::Column { index, data_type, .. } => (*index, data_type),
+            Form::General(general) => {
+                let index = general.expr.downcast_ref::<Column>()?.index();
+                (index, general.input.field(index).data_type())
+            }
+        };
+        (*data_type == self.output_type).then_some(index)
+    }
+
+    /// The same expression over other inputs: column `i` now stands at `position(i)`, among columns
+    /// of `types` (as stored).
+    pub fn moved(&self, types: &[DataType], position: &dyn Fn(usize) -> usize) -> Compiled {
+        let form = match &self.form {
+            Form::Column { index, name, data_type } => {
+                Form::Column { index: position(*index), name: name.clone(), data_type: data_type.clone() }
+            }
+            Form::General(general) => Form::General(general.moved(types, position)),
+        };
+        Compiled { form, output_type: self.output_type.clone() }
     }
 
     /// For operators.
@@ -124,7 +196,10 @@ impl Compiled {
         if let Some(one) = self.constant() {
             return Arc::new(Constant::new(one, Arc::new(self)));
         }
-        let term = kernels::term(&self.expr, &self.input, &self.output_type);
+        let term = match &self.form {
+            Form::General(general) => kernels::term(&general.expr, &general.input, &self.output_type),
+            Form::Column { .. } => None,
+        };
         let output_type = types::narrowed_type(&self.output_type);
         let general: ExpressionRef = Arc::new(self);
         match term.and_then(|term| Arithmetic::new(term, output_type, Arc::clone(&general))) {
@@ -135,14 +210,19 @@ impl Compiled {
 
     /// The value of a literal, in one row.
     fn constant(&self) -> Option<ArrayRef> {
-        self.expr.downcast_ref::<Literal>()?;
-        let columns = self.input.fields().iter().map(|field| new_null_array(field.data_type(), 1));
-        self.evaluate(&columns.collect(), 1).ok()
+        match &self.form {
+            Form::General(general) => self.converted(general.constant()?).ok(),
+            Form::Column { .. } => None,
+        }
     }
 
     /// For operators that ask only of which rows it is true: NULL may become false.
     pub fn into_filter(self) -> ExpressionRef {
-        match kernels::tests(&self.expr, &self.input) {
+        let tests = match &self.form {
+            Form::General(general) => kernels::tests(&general.expr, &general.input),
+            Form::Column { .. } => None,
+        };
+        match tests {
             Some(tests) => Arc::new(Condition::new(tests)),
             None => self.into_ref(),
         }
@@ -150,17 +230,26 @@ impl Compiled {
 
     /// Whether it is a condition that needs no planner's form.
     pub fn is_condition(&self) -> bool {
-        kernels::tests(&self.expr, &self.input).is_some()
+        matches!(&self.form, Form::General(general) if kernels::tests(&general.expr, &general.input).is_some())
     }
 
-    /// The columns, those that are read as the planner's form takes them.
-    fn as_planned(&self, columns: &Columns) -> Vec<ArrayRef> {
-        let columns = columns.iter().zip(self.input.fields());
-        let planned = columns.map(|(column, field)| match column.data_type() == field.data_type() {
-            true => column.clone(),
-            false => types::widened(column),
-        });
-        planned.collect()
+    /// A value of the expression as it is stored.
+    fn converted(&self, value: ArrayRef) -> Result<ArrayRef, String> {
+        let value = match value.data_type() == &self.output_type {
+            true => value,
+            false => cast(&value, &self.output_type).map_err(|error| error.to_string())?,
+        };
+        match self.output_type {
+            DataType::Decimal128(..) => types::narrowed(&value).map_err(|error| error.detail()),
+            _ => Ok(value),
+        }
+    }
+
+    fn name_of(&self, column: usize) -> &str {
+        match &self.form {
+            Form::Column { name, .. } => name,
+            Form::General(general) => general.input.field(column).name(),
+        }
     }
 
     /// The error, with the values of the single row it happened on.
@@ -176,7 +265,7 @@ impl Compiled {
                     true => text.push_str("NULL"),
                     false => printer(value)(0, &mut text),
                 }
-                format!("{} = {text}", self.input.field(column).name())
+                format!("{} = {text}", self.name_of(column))
             })
             .collect();
         if values.is_empty() { message } else { format!("{message} (where {})", values.join(", ")) }
@@ -185,22 +274,13 @@ impl Compiled {
 
 impl Expression for Compiled {
     fn evaluate(&self, columns: &Columns, rows: usize) -> Result<ArrayRef, String> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.input), self.as_planned(columns), &options)
-            .unwrap_or_else(|error| panic!("columns are of the planned types: {error}"));
-        let value = self
-            .expr
-            .evaluate(&batch)
-            .and_then(|value| value.into_array(rows))
-            .map_err(|error| if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) })?;
-        let value = match value.data_type() == &self.output_type {
-            true => value,
-            false => cast(&value, &self.output_type).map_err(|error| error.to_string())?,
+        let value = match &self.form {
+            Form::Column { index, .. } => types::widened(&columns[*index]),
+            Form::General(general) => general
+                .evaluate(columns, rows)
+                .map_err(|error| if rows == 1 { self.describe(&error, columns) } else { row_error_message(&error) })?,
         };
-        match self.output_type {
-            DataType::Decimal128(..) => types::narrowed(&value).map_err(|error| error.detail()),
-            _ => Ok(value),
-        }
+        self.converted(value)
     }
 
     fn as_column(&self) -> Option<usize> {

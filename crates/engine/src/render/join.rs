@@ -5,6 +5,7 @@
 //!   the gather.
 //! - semi, anti, mark: one step.
 //! - left, right, full: the inner join, and the rows without a match padded with NULLs.
+//! - asked once, where no side is arranged already: streams are joined, and nothing is kept.
 //! - null-aware anti (`NOT IN`): the anti join, joined with two facts about the right side: is it
 //!   empty, has it a NULL key.
 
@@ -148,8 +149,38 @@ impl Preparer<'_> {
         Ok((left, right))
     }
 
+    /// Whether the join is asked once and has to look at all rows of both sides: no side is
+    /// arranged already.
+    fn is_once(&mut self, parts: &JoinParts<'_>) -> Result<bool, Error> {
+        if !self.is_asked_once() || self.n_loops() > 0 {
+            return Ok(false);
+        }
+        let is_arranged = self.existing_arranged(parts.left, &parts.left_key)?.is_some()
+            || self.existing_arranged(parts.right, &parts.right_key)?.is_some();
+        Ok(!is_arranged)
+    }
+
+    /// The rows of the sides, and where the right side's come from when it is only asked which keys
+    /// it has, not how many times.
+    fn streams(
+        &mut self,
+        parts: &JoinParts<'_>,
+        is_asked_whether: bool,
+    ) -> Result<(ArrangedSide, ArrangedSide), Error> {
+        let right = match &parts.right.node {
+            Node::Distinct { input } if is_asked_whether && !self.is_there(parts.right) => input,
+            _ => parts.right,
+        };
+        let mut side = |plan: &Arc<Plan>| -> Result<ArrangedSide, Error> {
+            let columns = (0..plan.schema.fields().len()).collect();
+            Ok(ArrangedSide { step: self.stream(plan)?, columns })
+        };
+        Ok((side(parts.left)?, side(right)?))
+    }
+
     fn inner(&mut self, parts: &JoinParts<'_>) -> Result<StepId, Error> {
-        let (left, right) = self.sides(parts)?;
+        let is_once = self.is_once(parts)?;
+        let (left, right) = if is_once { self.streams(parts, false)? } else { self.sides(parts)? };
         let n_left = parts.n_left();
         let all = parts.residual.iter().chain(&parts.filter).chain(&parts.project);
         let used: Vec<usize> = all.flat_map(Compiled::columns).collect::<BTreeSet<_>>().into_iter().collect();
@@ -165,6 +196,9 @@ impl Preparer<'_> {
             gather_right: right.place(&from_right),
             stage,
         };
+        if is_once {
+            return Ok(self.push(Step::JoinOnce { left: left.step, right: right.step, join }));
+        }
         let limits = parts.limits(&left, &right);
         Ok(self.push(Step::Join { left: left.step, right: right.step, join, limits }))
     }
@@ -191,7 +225,11 @@ impl Preparer<'_> {
         gather: &[usize],
         stage: Stage,
     ) -> Result<StepId, Error> {
-        let (left, right) = self.sides(parts)?;
+        let is_once = self.is_once(parts)?;
+        let (left, right) = match is_once {
+            true => self.streams(parts, parts.residual.is_none())?,
+            false => self.sides(parts)?,
+        };
         let n_left = parts.n_left();
         let residual = parts.residual.as_ref().map(|residual| {
             let used: Vec<usize> = residual.columns().into_iter().collect();
@@ -215,6 +253,9 @@ impl Preparer<'_> {
             gather: left.place(gather),
             stage,
         };
+        if is_once {
+            return Ok(self.push(Step::SemiJoinOnce { left: left.step, right: right.step, semi_join }));
+        }
         let limits = parts.limits(&left, &right);
         Ok(self.push(Step::SemiJoin { left: left.step, right: right.step, semi_join, limits }))
     }

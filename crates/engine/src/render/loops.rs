@@ -19,10 +19,8 @@ use anabranch_operators::relational::set_operation::{Operation, SetOperation};
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::datatypes::DataType;
 
-use super::physical::{Body, JoinStep, SemiJoinStep, Step, StepId};
+use super::physical::{Body, Step, StepId};
 use super::specs::layout;
-use anabranch_operators::relational::join::JoinSpec;
-use anabranch_operators::relational::semi_join::SemiJoinSpec;
 
 /// How arrangements outside enter a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,10 +97,10 @@ impl Nodes {
             Step::Arrange { input, key, types } => self.arrange(self.of(*input), key, types),
             Step::Join { left, right, join, .. } => {
                 let (left, right) = (self.of(*left), self.of(*right));
-                self.push(LoopNode::Join { left, right, join: Box::new(join_spec(join)) })
+                self.push(LoopNode::Join { left, right, join: Box::new(join.spec(0)) })
             }
             Step::SemiJoin { left, right, semi_join, .. } => {
-                let spec = semi_join_spec(semi_join);
+                let spec = semi_join.spec(0);
                 let inputs = vec![self.of(*left), self.of(*right)];
                 self.reduce(inputs, false, move |layouts| {
                     Box::new(TimedSemiJoin::new(spec.clone(), &layouts[0], &layouts[1]))
@@ -157,7 +155,7 @@ impl Nodes {
             Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => {
                 unreachable!("what depends on no variable is computed outside of the loop")
             }
-            Step::Threshold { .. } | Step::Temporal { .. } => {
+            Step::Threshold { .. } | Step::Temporal { .. } | Step::JoinOnce { .. } | Step::SemiJoinOnce { .. } => {
                 unreachable!("a loop is prepared without these steps")
             }
         }
@@ -206,30 +204,4 @@ fn least_of(aggregate: &AggregateSpec) -> Option<LeastSpec> {
         is_greatest,
         types: input_types.clone(),
     })
-}
-
-/// The operator of a join; its times are set by who runs it.
-fn join_spec(step: &JoinStep) -> JoinSpec {
-    JoinSpec {
-        left_key: step.left_key.clone(),
-        right_key: step.right_key.clone(),
-        nulls: step.nulls,
-        gather_left: step.gather_left.clone(),
-        gather_right: step.gather_right.clone(),
-        stage: step.stage.clone(),
-        as_of: 0,
-    }
-}
-
-fn semi_join_spec(step: &SemiJoinStep) -> SemiJoinSpec {
-    SemiJoinSpec {
-        left_key: step.left_key.clone(),
-        right_key: step.right_key.clone(),
-        nulls: step.nulls,
-        keep: step.keep,
-        residual: step.residual.clone(),
-        gather: step.gather.clone(),
-        stage: step.stage.clone(),
-        as_of: 0,
-    }
 }

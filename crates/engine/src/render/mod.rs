@@ -50,8 +50,9 @@ use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::top_k::TopKTactic;
 use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LoopBegin, recursive};
-use anabranch_operators::relational::join::{JoinSpec, join};
-use anabranch_operators::relational::semi_join::{SemiJoinSpec, semi_join};
+use anabranch_operators::relational::join::join;
+use anabranch_operators::relational::once::{join_once, semi_join_once};
+use anabranch_operators::relational::semi_join::semi_join;
 use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
 use arrow::array::{ArrayRef, StringViewArray};
@@ -223,29 +224,20 @@ impl<'s> Renderer<'s, '_, '_> {
             }
             Step::Union { inputs } => Chain::union(inputs.iter().map(|input| self.chain(*input)).collect()),
             Step::Join { left, right, join: step, limits } => {
-                let spec = JoinSpec {
-                    left_key: step.left_key.clone(),
-                    right_key: step.right_key.clone(),
-                    nulls: step.nulls,
-                    gather_left: step.gather_left.clone(),
-                    gather_right: step.gather_right.clone(),
-                    stage: step.stage.clone(),
-                    as_of,
-                };
-                join(self.arranged(*left), self.arranged(*right), spec, self.options.marks.limits(limits))
+                let limits = self.options.marks.limits(limits);
+                join(self.arranged(*left), self.arranged(*right), step.spec(as_of), limits)
             }
             Step::SemiJoin { left, right, semi_join: step, limits } => {
-                let spec = SemiJoinSpec {
-                    left_key: step.left_key.clone(),
-                    right_key: step.right_key.clone(),
-                    nulls: step.nulls,
-                    keep: step.keep,
-                    residual: step.residual.clone(),
-                    gather: step.gather.clone(),
-                    stage: step.stage.clone(),
-                    as_of,
-                };
-                semi_join(self.arranged(*left), self.arranged(*right), spec, self.options.marks.limits(limits))
+                let limits = self.options.marks.limits(limits);
+                semi_join(self.arranged(*left), self.arranged(*right), step.spec(as_of), limits)
+            }
+            Step::JoinOnce { left, right, join: step } => {
+                let (left, right) = (self.chain(*left), self.chain(*right));
+                join_once(left, right, step.spec(as_of))
+            }
+            Step::SemiJoinOnce { left, right, semi_join: step } => {
+                let (left, right) = (self.chain(*left), self.chain(*right));
+                semi_join_once(left, right, step.spec(as_of))
             }
             Step::Asof { left, right, asof, limits } => {
                 let spec = AsofSpec { effort: self.options.effort, ..asof.clone() };

@@ -7,14 +7,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anabranch_batch::Batch;
 use anabranch_batch::order::Nulls;
+use anabranch_batch::{Batch, Time};
 use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::ordered::asof::AsofSpec;
 use anabranch_operators::ordered::match_recognize::RecognizeSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::ordered::window::WindowSpec;
-use anabranch_operators::relational::semi_join::{Keep, Residual};
+use anabranch_operators::relational::join::JoinSpec;
+use anabranch_operators::relational::semi_join::{Keep, Residual, SemiJoinSpec};
 use anabranch_operators::relational::set_operation::Operation;
 use anabranch_operators::relational::threshold::Comparison;
 use anabranch_operators::stateless::filter_project::Stage;
@@ -104,9 +105,11 @@ impl Step {
             | Step::TopK { input, .. }
             | Step::Recognize { input, .. }
             | Step::Window { input, .. } => vec![*input],
-            Step::Join { left, right, .. } | Step::SemiJoin { left, right, .. } | Step::Asof { left, right, .. } => {
-                vec![*left, *right]
-            }
+            Step::Join { left, right, .. }
+            | Step::SemiJoin { left, right, .. }
+            | Step::JoinOnce { left, right, .. }
+            | Step::SemiJoinOnce { left, right, .. }
+            | Step::Asof { left, right, .. } => vec![*left, *right],
             Step::Threshold { rows, scalars, .. } => vec![*rows, *scalars],
             Step::Union { inputs } | Step::SetOperation { inputs, .. } | Step::Temporal { inputs, .. } => {
                 inputs.clone()
@@ -167,6 +170,18 @@ pub enum Step {
         right: StepId,
         semi_join: SemiJoinStep,
         limits: Vec<LimitStep>,
+    },
+    /// Two streams, joined as of the dataflow's first time only; yields a stream.
+    JoinOnce {
+        left: StepId,
+        right: StepId,
+        join: JoinStep,
+    },
+    /// Likewise.
+    SemiJoinOnce {
+        left: StepId,
+        right: StepId,
+        semi_join: SemiJoinStep,
     },
     /// Two streams; yields a stream.
     Asof {
@@ -260,6 +275,21 @@ pub struct JoinStep {
     pub stage: Stage,
 }
 
+impl JoinStep {
+    /// What the operator is asked.
+    pub fn spec(&self, as_of: Time) -> JoinSpec {
+        JoinSpec {
+            left_key: self.left_key.clone(),
+            right_key: self.right_key.clone(),
+            nulls: self.nulls,
+            gather_left: self.gather_left.clone(),
+            gather_right: self.gather_right.clone(),
+            stage: self.stage.clone(),
+            as_of,
+        }
+    }
+}
+
 /// As [`anabranch_operators::relational::semi_join::SemiJoinSpec`], without the time.
 #[derive(Clone)]
 pub struct SemiJoinStep {
@@ -270,4 +300,20 @@ pub struct SemiJoinStep {
     pub residual: Option<Residual>,
     pub gather: Vec<usize>,
     pub stage: Stage,
+}
+
+impl SemiJoinStep {
+    /// What the operator is asked.
+    pub fn spec(&self, as_of: Time) -> SemiJoinSpec {
+        SemiJoinSpec {
+            left_key: self.left_key.clone(),
+            right_key: self.right_key.clone(),
+            nulls: self.nulls,
+            keep: self.keep,
+            residual: self.residual.clone(),
+            gather: self.gather.clone(),
+            stage: self.stage.clone(),
+            as_of,
+        }
+    }
 }

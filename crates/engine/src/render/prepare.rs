@@ -107,6 +107,11 @@ impl<'a> Preparer<'a> {
         self.frames.len() - 1
     }
 
+    /// Whether the answer is asked for as of the first time only.
+    pub(super) fn is_asked_once(&self) -> bool {
+        self.shares.is_asked_once()
+    }
+
     pub(super) fn push(&mut self, step: Step) -> StepId {
         let steps = &mut self.frame().steps;
         steps.push(step);
@@ -152,7 +157,7 @@ impl<'a> Preparer<'a> {
     }
 
     /// Whether there is a step, or an arrangement, with the rows of the plan.
-    fn is_there(&mut self, plan: &Arc<Plan>) -> bool {
+    pub(super) fn is_there(&mut self, plan: &Arc<Plan>) -> bool {
         self.frame().streams.contains_key(plan) || self.n_loops() == 0 && self.shares.rows(plan).is_some()
     }
 

@@ -12,6 +12,11 @@ pub(crate) trait Shares {
     /// Whether arrangements of relations are read by their keys, or only for their rows.
     fn reads_indexes(&self) -> bool;
 
+    /// Whether the answer is asked for as of the dataflow's first time, and then dropped.
+    fn is_asked_once(&self) -> bool {
+        false
+    }
+
     /// A shared arrangement of the plan by this key.
     fn arrangement(&mut self, plan: &Arc<Plan>, key: &[usize]) -> Result<Option<Found>, Error>;
 

@@ -70,6 +70,7 @@ impl Session {
             reads: &reads,
             as_of,
             sharing: self.sharing_for(sink, as_of),
+            is_asked_once: sink == Sink::Answer,
             holder: match (&plan.node, sink) {
                 (_, Sink::Answer) => Holder::Query,
                 // (Also an index: a table can be read by its rows alone, an index is asked for by

@@ -50,6 +50,11 @@ impl Session {
                 Some(match &read.rows {
                     WantedKeys::All => format!("reads all of {name}"),
                     WantedKeys::Keys(_) => format!("looks keys up in {name}"),
+                    WantedKeys::Hashes(..) => {
+                        let object = self.catalog.find(relation);
+                        let columns = object.map(|object| object.column_list(&read.arranged.key[..1]));
+                        format!("looks a range of ({}) up in {name}", columns.unwrap_or_default())
+                    }
                     WantedKeys::Prefixes(columns) => {
                         let object = self.catalog.find(relation);
                         let columns = &read.arranged.key[..columns.len()];
@@ -96,6 +101,7 @@ impl Session {
             reads: &reads,
             as_of,
             sharing,
+            is_asked_once: false,
             holder,
             client,
         };

@@ -80,6 +80,8 @@ fn explain_names_the_columns_that_are_looked_up() {
             ("o = 1 AND n IN (2, 3)", "looks keys up in the arrangement of lines by (o, n)"),
             ("x = 1 AND n = 2", "looks keys up by (x, n) in index xno (x, n, o)"),
             ("x = 1 AND o > 2", "looks keys up by (x) in index xno (x, n, o)"),
+            ("o > 1 AND o < 5 AND n > 0", "looks a range of (o) up in the arrangement of lines by (o, n)"),
+            ("x BETWEEN 1 AND 2", "looks a range of (x) up in index xno (x, n, o)"),
             ("n = 1", "reads all of"),
             ("o > 1", "reads all of"),
             ("o = NULL AND x > 1", "reads all of"),

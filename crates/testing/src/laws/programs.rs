@@ -147,6 +147,7 @@ impl<'a> Program<'a> {
             reads: &reads,
             as_of: 0,
             sharing: Sharing::Full,
+            is_asked_once: false,
             holder: Holder::Rows,
             client: None,
         };
@@ -184,8 +185,18 @@ impl<'a> Program<'a> {
             reads.values_mut().for_each(|read| read.is_input = false);
         }
         let (holder, client) = (Holder::Standing, None);
-        let wanted =
-            WantedDataflow { name: "a plan", plan, keys: &keys, egress, reads: &reads, as_of, sharing, holder, client };
+        let wanted = WantedDataflow {
+            name: "a plan",
+            plan,
+            keys: &keys,
+            egress,
+            reads: &reads,
+            as_of,
+            sharing,
+            is_asked_once: false,
+            holder,
+            client,
+        };
         let (dataflow, arrangements) = self.dataflows.install(&mut self.cluster, &wanted).expect("the plan is valid");
         let sink = match arrangements.first() {
             Some(arrangement) => Sink::Arrangement(*arrangement),

@@ -24,10 +24,12 @@ use crate::ordered::trace::{OrderedTrace, Place, TraceWalk, only_used};
 /// How many rows there are, and when to look through them.
 #[derive(Debug, Default)]
 pub(super) struct Aged {
-    /// Rows that came since the last look.
+    /// Changes that came since the last look.
     n_new: usize,
     /// Rows that the last look left there.
     n_kept: usize,
+    /// Rows that are there: those that were taken back are none.
+    n_rows: Diff,
     /// Forward: left rows whose match is below this have left.
     left_below: Option<i64>,
     /// Rows of the left and the right side that leave, as retractions that the traces have not
@@ -81,9 +83,11 @@ impl LeavingRows {
 }
 
 impl Aged {
-    /// Takes note of rows that come.
-    pub fn note(&mut self, n_rows: usize) {
-        self.n_new += n_rows;
+    /// Takes note of changes that come.
+    pub fn note(&mut self, changes: Option<&Batch>) {
+        let Some(changes) = changes else { return };
+        self.n_new += changes.len();
+        self.n_rows += (0..changes.len()).map(|row| changes.diffs().get(row)).sum::<Diff>();
     }
 
     /// The changes of the left side with those that leave.
@@ -106,8 +110,10 @@ impl Aged {
             Strategy::Forward => self.look_ahead(left, right, spec, below),
             _ => [None, look_behind(right, spec, below)],
         };
-        let n_leaving: usize = self.leaving.iter().flatten().map(Batch::len).sum();
-        (self.n_new, self.n_kept) = (0, (self.n_kept + self.n_new).saturating_sub(n_leaving));
+        let leaving = self.leaving.iter().flatten();
+        let diffs = leaving.flat_map(|batch| (0..batch.len()).map(|row| batch.diffs().get(row)));
+        self.n_rows += diffs.sum::<Diff>();
+        (self.n_new, self.n_kept) = (0, usize::try_from(self.n_rows).unwrap_or(0));
     }
 
     fn look_ahead(

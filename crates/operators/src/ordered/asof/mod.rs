@@ -143,9 +143,9 @@ impl Timed for Asof {
         let right = right.and_then(|batch| self.right_changes(batch));
         let Some(touched) = Touched::of(&self.spec, left.as_ref(), right.as_ref()) else { return };
         let [left, right] = [left, right].map(|changes| changes.map(|changes| changes.batch));
-        self.aged.note(right.as_ref().map_or(0, Batch::len));
+        self.aged.note(right.as_ref());
         if self.spec.join.strategy == Strategy::Forward {
-            self.aged.note(left.as_ref().map_or(0, Batch::len));
+            self.aged.note(left.as_ref());
         }
         if let Some(left) = self.aged.with_leaving_left(left, &self.spec) {
             self.left.absorb(left, upto);

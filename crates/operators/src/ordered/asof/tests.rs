@@ -117,3 +117,27 @@ fn times_at_the_ends_of_their_range_are_told_apart() {
         assert_eq!(step(&mut asof, 3), [(1, Some(4), 2, -1), (1, Some(5), 2, 1)]);
     }
 }
+
+#[test]
+fn rows_that_were_taken_back_do_not_put_off_the_next_look() {
+    // Bytes of state after so many rounds, in each of which half of the right rows of the last one
+    // go again, as where a session gets another beginning.
+    let bytes_after = |strategy: Strategy, rounds: i64| {
+        let mut asof = Asof::new(spec(join(strategy)));
+        for round in 1..=rounds {
+            let row = |n: i64, of: i64, time: i64, diff: Diff| (n % 10, Some(of), 1000 * of + n, time, diff);
+            asof.push(0, rows(&(0..50).map(|n| row(n, round, round, 1)).collect::<Vec<_>>()));
+            let come = (0..200).map(|n| row(n, round, round, 1));
+            let go = (0..200).filter(|n| n % 20 >= 10 && round > 1).map(|n| row(n, round - 1, round, -1));
+            asof.push(1, rows(&come.chain(go).collect::<Vec<_>>()));
+            step(&mut asof, round + 1);
+            asof.free(&[0, 1].map(|input| Passed { input, column: 1, below: round - 3 }));
+            asof.idle();
+        }
+        asof.size_bytes()
+    };
+    for strategy in [Strategy::Backward, Strategy::Forward] {
+        let (early, late) = (bytes_after(strategy, 100), bytes_after(strategy, 800));
+        assert!(late < 2 * early, "{strategy:?}: {early} bytes became {late}");
+    }
+}

@@ -91,6 +91,7 @@ files!(
     alike,
     answers,
     arrays,
+    asked_once,
     asof,
     bytea,
     correlated,
