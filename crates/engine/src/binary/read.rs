@@ -214,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn dates_and_times_that_postgresql_does_not_have_are_no_values() {
+        let moment = FIRST_MICROS - EPOCH_MICROS;
+        let date = DATES.start - EPOCH_DAYS;
+        for (of, first) in [(oid::TIME, 0), (oid::TIMESTAMP, moment), (oid::TIMESTAMPTZ, moment)] {
+            assert!(read(of, &i64::to_be_bytes(first)).is_ok());
+            assert_eq!(read(of, &i64::to_be_bytes(first - 1)).unwrap_err(), Misread::Malformed);
+        }
+        assert!(read(oid::TIME, &DAY_MICROS.to_be_bytes()).is_ok());
+        assert_eq!(read(oid::TIME, &(DAY_MICROS + 1).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert!(read(oid::DATE, &date.to_be_bytes()).is_ok());
+        assert_eq!(read(oid::DATE, &(date - 1).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert_eq!(read(oid::DATE, &(DATES.end - EPOCH_DAYS).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert!(read(oid::DATE, &i32::MIN.to_be_bytes()).is_ok(), "the end of time");
+    }
+
+    #[test]
     fn values_come_back_as_they_were_sent() {
         let ints =
             ScalarValue::new_list_nullable(&[ScalarValue::Int32(Some(1)), ScalarValue::Int32(None)], &DataType::Int32);

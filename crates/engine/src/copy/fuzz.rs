@@ -94,6 +94,15 @@ fn check(name: &str, bytes: &[u8]) {
 }
 
 #[test]
+fn only_one_negative_length_means_null() {
+    let fields = [Field::new("a", DataType::Int32, true)];
+    let row = |length: i32| [&super::binary::SIGNATURE[..], &[0; 8], &[0, 1], &length.to_be_bytes()].concat();
+    assert_eq!(read("binary", &fields, &[&row(-1)]).unwrap()[0].num_rows(), 1);
+    let error = read("binary", &fields, &[&row(-2)]).unwrap_err();
+    assert_eq!((error.sqlstate(), error.message.as_str()), ("22P04", "invalid field size"));
+}
+
+#[test]
 fn any_bytes_may_be_rows_of_the_binary_format() {
     bolero::check!().for_each(|bytes: &[u8]| check("binary", bytes));
 }

@@ -82,7 +82,7 @@ fn system_relations_join_each_other_and_tables() {
         assert_eq!(next(session, &owned), ["1 sums Ada true"]);
         run(session, "UPDATE owners SET owner = 'Cy' WHERE name = 'sums'");
         assert_eq!(next(session, &owned), ["-1 sums Ada true", "1 sums Cy true"]);
-        run(session, "DROP VIEW sums; CREATE TABLE u (v int)");
+        run(session, "DROP MATERIALIZED VIEW sums; CREATE TABLE u (v int)");
         clock.set(2 * SECOND);
         assert_eq!(next(session, &owned), ["-1 sums Cy true", "1 u Bo true"]);
     });
@@ -182,7 +182,7 @@ fn inputs_go_with_their_readers() {
         let one = subscribe(session, "SUBSCRIBE anabranch_memory");
         let two = subscribe(
             session,
-            "SUBSCRIBE (SELECT * FROM anabranch_memory m JOIN anabranch_dataflows d ON m.dataflow = d.id)",
+            "SUBSCRIBE (SELECT d.name, m.bytes FROM anabranch_memory m JOIN anabranch_dataflows d ON m.dataflow = d.id)",
         );
         assert_eq!(ask(session, inputs), ["rows of anabranch_dataflows", "rows of anabranch_memory"]);
         session.unsubscribe(two);
