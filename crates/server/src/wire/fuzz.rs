@@ -61,7 +61,6 @@ fn wanted_types() -> Vec<DataType> {
         list(DataType::Float64),
         list(DataType::Date32),
         list(DataType::Timestamp(TimeUnit::Microsecond, None)),
-        list(DataType::Decimal128(10, 2)),
     ]
 }
 
