@@ -5,7 +5,7 @@
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
 #   make laws | slt | tpch | flights | graphs      one family of tests
 #   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients, fuzzers
-#   make fuzz                     fuzzers led by coverage, SECONDS_EACH=300: messages, files of the log, crashes
+#   make fuzz                     fuzzers led by coverage, SECONDS_EACH=300: messages, values, rows of COPY, files of the log, crashes; inputs gather in CARGO_TARGET_DIR/fuzz/corpus
 #   make lint                     formatting and clippy
 #   make wheel                    the Python package, as a wheel in target/wheels (docs/python.md)
 #   make picture                  the picture of the demo in the README (docs/demo.svg)
@@ -58,13 +58,18 @@ FUZZERS := store:fuzz::any_bytes_may_stand_in_a_segment store:fuzz::any_bodies_m
 	store:fuzz::any_bodies_may_stand_in_the_frames_of_a_snapshot store:fuzz::any_bytes_may_stand_in_a_manifest \
 	store:fuzz::any_bytes_of_a_commit_may_be_others \
 	store:crashes::crashes_that_coverage_leads_to_lose_nothing server:wire::fuzz::any_bytes_may_be_a_message \
-	server:wire::fuzz::any_texts_may_be_an_exchange_of_passwords
+	server:wire::fuzz::any_texts_may_be_an_exchange_of_passwords \
+	server:wire::fuzz::any_bytes_may_be_the_value_of_a_parameter \
+	engine:copy::fuzz::any_bytes_may_be_rows_of_the_binary_format engine:copy::fuzz::any_bytes_may_be_rows_of_text \
+	engine:copy::fuzz::any_bytes_may_be_rows_of_csv
 
 fuzz:
 	cargo bolero --version >/dev/null 2>&1 || $(CARGO) install cargo-bolero --version '^0.13'
 	for fuzzer in $(FUZZERS); do \
+	    name=$$(echo $${fuzzer#*:} | sed 's/::/__/g') && corpus=$(CARGO_TARGET_DIR)/fuzz/corpus/$$name && mkdir -p $$corpus && \
+	    find crates -path "*/__fuzz__/$$name/corpus/*" -exec cp -t $$corpus {} + && \
 	    $(CARGO) bolero test -p anabranch-$${fuzzer%%:*} -s NONE --target-dir $(CARGO_TARGET_DIR)/fuzz \
-	        -T $${SECONDS_EACH:-300}s $${fuzzer#*:} || exit 1; \
+	        --corpus-dir $$corpus -T $${SECONDS_EACH:-300}s $${fuzzer#*:} || exit 1; \
 	done
 
 soak:

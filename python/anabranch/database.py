@@ -291,6 +291,13 @@ class Database(Asking, Holding, Writing, Defining):
         """Writes a snapshot of a database on disk."""
         raise NotSupportedError("checkpoints need a database on disk")
 
+    @property
+    def snapshot_failure(self) -> Optional[str]:
+        """Why the last snapshot of a database in a directory could not be written; None if it was, or
+        if none was due. The first statement after a failure warns with ``SnapshotWarning``, too.
+        """
+        return self._engine.snapshot_failure
+
     def close(self) -> None:
         """Ends the engine. Rows that were read stay valid. Closing again does nothing."""
         if self._callbacks is not None:

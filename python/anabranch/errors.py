@@ -18,7 +18,7 @@ import difflib
 from typing import Any, Iterable, Optional
 
 __all__ = [
-    "Warning", "Error", "InterfaceError", "DatabaseError", "DataError", "RowError", "ConversionError",
+    "Warning", "SnapshotWarning", "Error", "InterfaceError", "DatabaseError", "DataError", "RowError", "ConversionError",
     "IntegrityError", "NotSupportedError", "ProgrammingError", "SqlSyntaxError", "UnknownName", "DuplicateName",
     "TypeMismatch", "GroupingError", "TraceError", "OperationalError", "SerializationError", "OutOfMemory",
     "Cancelled", "TimedOut", "LockedError", "ReadOnlyError", "UnavailableError", "InternalError",
@@ -27,6 +27,10 @@ __all__ = [
 
 class Warning(Exception):  # noqa: A001 (the name is PEP 249's)
     """Something worth knowing; never raised."""
+
+
+class SnapshotWarning(UserWarning):
+    """A snapshot could not be written. The log has everything, and grows until one can be."""
 
 
 class Error(Exception):

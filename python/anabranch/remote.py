@@ -114,6 +114,9 @@ def _type_of(oid: int, modifier: int) -> str:
 class RemoteEngine:
     """What ``_native.Engine`` is for a database of this process, over one connection of psycopg."""
 
+    # (The server's log tells of its snapshots.)
+    snapshot_failure: Optional[str] = None
+
     def __init__(self, url: str, read_only: bool = False) -> None:
         try:
             import psycopg

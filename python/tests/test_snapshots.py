@@ -1,4 +1,8 @@
 """Places for snapshots: named once, remembered, and refused where there is nothing to keep."""
+import sys
+import time
+import warnings
+
 import anabranch as ab
 import pytest
 
@@ -22,3 +26,38 @@ def test_what_is_no_place_is_refused(tmp_path):
         ab.connect(tmp_path / "shop", snapshots="s4://x")
     with pytest.raises(ab.ProgrammingError, match="in memory"):
         ab.connect(snapshots="file:///tmp/x")
+
+
+def test_a_place_that_fails_is_told_once_and_loses_nothing(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with ab.connect(tmp_path / "shop", snapshots=f"file://{tmp_path / 'file'}") as db:
+        deadline = time.monotonic() + 20
+        while db.snapshot_failure is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert "nothing is lost" in db.snapshot_failure
+        with pytest.warns(ab.SnapshotWarning, match="nothing is lost"):
+            db.execute("CREATE TABLE t (a int)")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            db.execute("INSERT INTO t VALUES (1)")
+    with ab.connect(tmp_path / "shop", snapshots="folder") as db:
+        assert db.sql("SELECT a FROM t").item() == 1
+        assert db.snapshot_failure is None
+
+
+def test_warnings_that_are_errors_fail_no_statement(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with ab.connect(tmp_path / "shop", snapshots=f"file://{tmp_path / 'file'}") as db:
+        deadline = time.monotonic() + 20
+        while db.snapshot_failure is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        unraisable = []
+        hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                db.execute("CREATE TABLE t (a int)")
+        finally:
+            sys.unraisablehook = hook
+        assert [told.exc_type for told in unraisable] == [ab.SnapshotWarning]
+        assert db.sql("SELECT count(*) FROM t").item() == 0

@@ -12,6 +12,7 @@ use anabranch_batch::Time;
 use anabranch_flow::account::memory::Holder;
 use anabranch_plan::{Node, Plan};
 
+use crate::catalog::FOLLOWED;
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
 use crate::error::Error;
 use crate::render::bases::unnamed;
@@ -232,9 +233,9 @@ impl Dataflows {
             self.retain(existing.0);
             return Ok(existing);
         }
-        // (A query of system relations reads no others. It tells where memory is, when little is
-        // left.)
-        if wanted.holder != Holder::Rows && !wanted.plan.relations().is_empty() {
+        // (What reads system relations alone tells where memory is, when little is left.)
+        let is_watch = wanted.plan.relations().iter().all(|name| name.starts_with(FOLLOWED));
+        if wanted.holder != Holder::Rows && !is_watch {
             cluster.check_room()?;
         }
         let (drafts, last_id) = self.draft(wanted)?;

@@ -17,6 +17,7 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Diffs, Times, gather, types};
 use anabranch_plan::{Node, Plan, SetOperation};
 use arrow::array::ArrayRef;
+use arrow::datatypes::Fields;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Expr, Operator};
 
@@ -191,8 +192,13 @@ pub(crate) fn row_error<'a>(errors: impl Iterator<Item = (&'a str, i64)>) -> Opt
 
 /// Literal rows as a batch.
 pub(crate) fn constant(plan: &Plan, rows: &[Vec<ScalarValue>]) -> Result<Batch, Error> {
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(plan.schema.fields().len());
-    for (column, field) in plan.schema.fields().iter().enumerate() {
+    literal_batch(plan.schema.fields(), rows)
+}
+
+/// Rows of these columns as a batch.
+pub(crate) fn literal_batch(fields: &Fields, rows: &[Vec<ScalarValue>]) -> Result<Batch, Error> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.len());
+    for (column, field) in fields.iter().enumerate() {
         let values = rows.iter().map(|row| row[column].clone());
         let array = match rows.is_empty() {
             true => arrow::array::new_empty_array(field.data_type()),

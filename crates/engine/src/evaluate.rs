@@ -33,6 +33,22 @@ pub(crate) fn evaluate_stage(
     output: &Plan,
     batches: Vec<Batch>,
 ) -> Result<Vec<Batch>, Error> {
+    let stage = compile_stage(input, filter, project, output)?;
+    let mut out = Output::default();
+    for batch in batches {
+        stage.apply(batch.flatten(), &mut out);
+    }
+    match first_error(&out.errors) {
+        Some(error) => Err(error),
+        None => Ok(out.rows.into_iter().map(Batch::compact).collect()),
+    }
+}
+
+/// A filter and a projection over the rows of `input`, compiled.
+///
+/// # Errors
+/// `Invalid` for an expression that has no vectorised form.
+pub(crate) fn compile_stage(input: &Plan, filter: &[Expr], project: &[Expr], output: &Plan) -> Result<Stage, Error> {
     let predicate =
         |expr: &Expr| -> Result<ExpressionRef, Error> { Ok(Compiled::new(expr, &input.schema)?.into_ref()) };
     let places = Places::of(project, input);
@@ -42,19 +58,11 @@ pub(crate) fn evaluate_stage(
             None => Ok(Compiled::new(expr, &input.schema)?.typed(field.data_type()).into_ref()),
         }
     };
-    let stage = Stage {
+    Ok(Stage {
         filter: filter.iter().map(predicate).collect::<Result<_, _>>()?,
         kept: None,
         project: Some(project.iter().zip(output.schema.fields()).map(column).collect::<Result<_, _>>()?),
-    };
-    let mut out = Output::default();
-    for batch in batches {
-        stage.apply(batch.flatten(), &mut out);
-    }
-    match first_error(&out.errors) {
-        Some(error) => Err(error),
-        None => Ok(out.rows.into_iter().map(Batch::compact).collect()),
-    }
+    })
 }
 
 /// Where columns are that are merely repeated: to compile an expression costs the columns of its

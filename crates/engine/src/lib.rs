@@ -63,6 +63,7 @@ pub mod nearest;
 mod prepared;
 mod pump;
 mod render;
+mod row_maker;
 mod session;
 mod sharing;
 mod spool;

@@ -15,7 +15,7 @@ use arrow::datatypes::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::error::{raise, raised};
+use crate::error::{raise, raised, warn_of_snapshot};
 use crate::frame::{Frame, described};
 use crate::functions::{Function, is_running};
 use crate::host::Host;
@@ -86,6 +86,12 @@ impl Engine {
             TransactionState::Open => "open",
             TransactionState::Failed => "failed",
         })
+    }
+
+    /// Why the last snapshot could not be written, if it could not be.
+    #[getter]
+    fn snapshot_failure(&self) -> Option<String> {
+        self.host.snapshots.failure()
     }
 
     /// Makes a function known to SQL.
@@ -288,7 +294,11 @@ impl Engine {
                 session.as_client(&mut client, f)
             }
         };
-        self.host.call(py, asked)?.map_err(|error| raised(py, &error, statement))
+        let answer = self.host.call(py, asked)?.map_err(|error| raised(py, &error, statement));
+        if let Some(failure) = self.host.snapshots.take() {
+            warn_of_snapshot(py, &failure);
+        }
+        answer
     }
 
     /// Ends a connection.

@@ -30,3 +30,15 @@ pub fn raise(py: Python<'_>, kind: &str, sqlstate: &str, message: &str, hint: Op
     };
     make().unwrap_or_else(|error| error)
 }
+
+/// Warns that a snapshot could not be written. What was asked has been done: with warnings that are
+/// errors, the error is told beside it.
+pub fn warn_of_snapshot(py: Python<'_>, failure: &str) {
+    let warned = || -> PyResult<()> {
+        let category = py.import("anabranch.errors")?.getattr("SnapshotWarning")?;
+        py.import("warnings")?.call_method1("warn", (failure, category)).map(|_| ())
+    };
+    if let Err(error) = warned() {
+        error.write_unraisable(py, None);
+    }
+}

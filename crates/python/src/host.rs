@@ -5,14 +5,14 @@
 //! signals every [`LOOK`]; a signal stops the caller's own request and no other.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use anabranch_bucket::Buckets;
-use anabranch_engine::store::Snapshots;
+use anabranch_engine::store::{Snapshots, StoreError};
 use anabranch_engine::{Clock, Error, ErrorKind, Interrupt, Options, Session, StepStatus};
 use anabranch_file::FileConnector;
 use pyo3::prelude::*;
@@ -21,6 +21,35 @@ use pyo3::prelude::*;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait after a turn that failed.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+/// Snapshots that could not be written, as the thread that writes them tells.
+#[derive(Default)]
+pub struct SnapshotNews {
+    /// Why the last one could not be.
+    failure: Mutex<Option<String>>,
+    /// Whether that was told to no caller yet.
+    is_new: AtomicBool,
+}
+
+impl SnapshotNews {
+    /// Why the last snapshot could not be written, if it could not be.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The same, once for each failure.
+    pub fn take(&self) -> Option<String> {
+        if self.is_new.swap(false, Ordering::AcqRel) { self.failure() } else { None }
+    }
+
+    fn note(&self, problem: Option<&StoreError>) {
+        let failure = problem
+            .map(|problem| format!("a snapshot cannot be written, so the log grows; nothing is lost: {problem}"));
+        let is_failure = failure.is_some();
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        self.is_new.store(is_failure, Ordering::Release);
+    }
+}
 
 type Job = Box<dyn FnOnce(&mut Session) + Send>;
 
@@ -32,6 +61,8 @@ pub struct Host {
     /// Number of the request that runs; 0 while none does.
     running: Arc<AtomicU64>,
     next: AtomicU64,
+    /// What has become of snapshots.
+    pub snapshots: Arc<SnapshotNews>,
 }
 
 /// What a caller hears of its request.
@@ -55,8 +86,11 @@ impl Host {
     ) -> Result<Host, Error> {
         let (jobs, inbox) = channel::<Job>();
         let (started, starting) = channel();
+        let news = Arc::new(SnapshotNews::default());
+        let noted = Arc::clone(&news);
         let body = move || {
-            let snapshots = Snapshots { place: snapshots, places: Arc::new(Buckets), told: None };
+            let told = Some(Arc::new(move |problem: Option<&StoreError>| noted.note(problem)) as _);
+            let snapshots = Snapshots { place: snapshots, places: Arc::new(Buckets), told };
             let mut options = Options { workers, snapshots, ..Options::default() };
             let is_stepped = clock.is_none();
             if let Some(clock) = clock {
@@ -87,6 +121,7 @@ impl Host {
             interrupt,
             running: Arc::default(),
             next: AtomicU64::new(1),
+            snapshots: news,
         })
     }
 

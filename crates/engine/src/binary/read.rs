@@ -12,6 +12,15 @@ use datafusion_common::ScalarValue;
 
 use super::{EPOCH_DAYS, EPOCH_MICROS};
 
+/// A day, in microseconds: the last time of day.
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// The dates that PostgreSQL has, from 4713-11-24 BC to 5874897-12-31, in days since 1970.
+const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
+
+/// Where the first of them begins, in microseconds since 1970.
+const FIRST_MICROS: i64 = DATES.start as i64 * DAY_MICROS;
+
 /// Why bytes are no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misread {
@@ -63,16 +72,22 @@ fn scalar(of: u32, bytes: &[u8]) -> Result<ScalarValue, Misread> {
             let days = match days {
                 // (The ends of time are the same there.)
                 i32::MAX | i32::MIN => days,
-                _ => days.checked_add(EPOCH_DAYS).ok_or(Misread::Malformed)?,
+                _ => days.checked_add(EPOCH_DAYS).filter(|days| DATES.contains(days)).ok_or(Misread::Malformed)?,
             };
             ScalarValue::Date32(Some(days))
         }
-        oid::TIME => ScalarValue::Time64Microsecond(Some(i64::from_be_bytes(fixed(bytes)?))),
+        oid::TIME => match i64::from_be_bytes(fixed(bytes)?) {
+            micros @ 0..=DAY_MICROS => ScalarValue::Time64Microsecond(Some(micros)),
+            _ => return Err(Misread::Malformed),
+        },
         oid::TIMESTAMP | oid::TIMESTAMPTZ => {
             let micros = i64::from_be_bytes(fixed(bytes)?);
             let micros = match micros {
                 i64::MAX | i64::MIN => micros,
-                _ => micros.checked_add(EPOCH_MICROS).ok_or(Misread::Malformed)?,
+                _ => {
+                    let micros = micros.checked_add(EPOCH_MICROS);
+                    micros.filter(|micros| *micros >= FIRST_MICROS).ok_or(Misread::Malformed)?
+                }
             };
             let zone = (of == oid::TIMESTAMPTZ).then(|| "UTC".into());
             ScalarValue::TimestampMicrosecond(Some(micros), zone)
@@ -196,6 +211,22 @@ mod tests {
             write::text_writer(&shown)(0, &mut out).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn dates_and_times_that_postgresql_does_not_have_are_no_values() {
+        let moment = FIRST_MICROS - EPOCH_MICROS;
+        let date = DATES.start - EPOCH_DAYS;
+        for (of, first) in [(oid::TIME, 0), (oid::TIMESTAMP, moment), (oid::TIMESTAMPTZ, moment)] {
+            assert!(read(of, &i64::to_be_bytes(first)).is_ok());
+            assert_eq!(read(of, &i64::to_be_bytes(first - 1)).unwrap_err(), Misread::Malformed);
+        }
+        assert!(read(oid::TIME, &DAY_MICROS.to_be_bytes()).is_ok());
+        assert_eq!(read(oid::TIME, &(DAY_MICROS + 1).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert!(read(oid::DATE, &date.to_be_bytes()).is_ok());
+        assert_eq!(read(oid::DATE, &(date - 1).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert_eq!(read(oid::DATE, &(DATES.end - EPOCH_DAYS).to_be_bytes()).unwrap_err(), Misread::Malformed);
+        assert!(read(oid::DATE, &i32::MIN.to_be_bytes()).is_ok(), "the end of time");
     }
 
     #[test]

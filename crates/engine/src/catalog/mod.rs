@@ -38,7 +38,7 @@ pub(crate) use schemas::{Schema, UserType, is_temporary, schema_of};
 pub(crate) use sequence::{
     Counter, CounterPlace, Given, Sequence, begin_moves, end_moves, name_in, sequence_of_column, undoing_moves,
 };
-pub(crate) use watermark::{Arrival, CLOCK, Watermark, clock_schema};
+pub(crate) use watermark::{Arrival, CLOCK, FOLLOWED, Watermark, clock_schema};
 
 /// All objects of a session.
 #[derive(Clone, Debug, Default)]
@@ -222,8 +222,8 @@ impl Catalog {
     /// # Panics
     /// When the name is taken: callers check first.
     pub fn add(&mut self, mut object: Object) {
-        // (The clock's relation comes and goes with readers: no log has a number for it.)
-        object.id = if object.name == CLOCK { ObjectId::default() } else { self.next_id() };
+        // (No log has a number for what comes and goes with readers.)
+        object.id = if object.comes_with_readers() { ObjectId::default() } else { self.next_id() };
         assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
         if object.watermark.is_some() {
             self.watermarked.insert(object.name.clone());
@@ -402,9 +402,11 @@ impl Catalog {
 
     /// Takes a relation out.
     pub fn remove(&mut self, name: &str) -> Option<Object> {
-        self.version += 1;
         self.watermarked.remove(name);
-        self.objects.remove(name)
+        let object = self.objects.remove(name);
+        // (No plan names what comes and goes with readers, but those of the readers.)
+        self.version += u64::from(!object.as_ref().is_some_and(Object::comes_with_readers));
+        object
     }
 
     /// Takes an index out.

@@ -10,7 +10,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::created::ObjectId;
 use super::rules::TableRules;
-use super::watermark::Watermark;
+use super::watermark::{CLOCK, FOLLOWED, Watermark};
 use crate::cluster::{ArrangementId, CollectionId, DataflowId};
 use crate::coerce::Fitting;
 use crate::error::Error;
@@ -133,6 +133,12 @@ impl Object {
             is_hidden: false,
             rules: TableRules::default(),
         }
+    }
+
+    /// Whether it is there as long as something reads it: the clock, and system relations that are
+    /// followed.
+    pub fn comes_with_readers(&self) -> bool {
+        self.is_hidden && (self.name == CLOCK || self.name.starts_with(FOLLOWED))
     }
 
     /// Whether reading it now gives all its rows.

@@ -21,6 +21,9 @@ use crate::error::Error;
 /// The relation that holds the time of the last commit, for conditions on `now()`.
 pub(crate) const CLOCK: &str = "watermark of now()";
 
+/// Before the name of a system relation: the input that subscriptions over it read.
+pub(crate) const FOLLOWED: &str = "rows of ";
+
 /// The column of [`CLOCK`].
 pub(crate) fn clock_schema() -> SchemaRef {
     let data_type = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));

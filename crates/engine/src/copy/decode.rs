@@ -319,10 +319,11 @@ impl Decoder {
             let Some(length) = bytes.get(at..at + 4) else { return Ok(None) };
             let length = i32::from_be_bytes([length[0], length[1], length[2], length[3]]);
             at += 4;
-            let Ok(length) = usize::try_from(length) else {
+            if length == -1 {
                 values.push(None);
                 continue;
-            };
+            }
+            let length = usize::try_from(length).map_err(|_| self.bad("invalid field size", None))?;
             let Some(value) = bytes.get(at..at + length) else { return Ok(None) };
             values.push(Some(value));
             at += length;

@@ -9,4 +9,6 @@
 pub(crate) mod binary;
 pub(crate) mod decode;
 pub(crate) mod encode;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod options;

@@ -114,7 +114,8 @@ impl Connection {
         };
         let Some(facts) = self.facts(moment.version)? else { return Ok(None) };
         let Some(context) = self.context(&facts) else { return Ok(None) };
-        let kept = bound.kept_plan(&context, Role::Rows, plan)?;
+        let role = if let Statement::Insert(_) = statement { Role::Inserted } else { Role::Rows };
+        let kept = bound.kept_plan(&context, role, plan)?;
         let named = kept.map_or_else(|| bound.plan_now(&context, plan).ok(), Some);
         Ok(named.map(|named| (Arc::clone(&facts), named)))
     }

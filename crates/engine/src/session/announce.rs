@@ -29,7 +29,7 @@ impl Session {
         Ok(match statement {
             Statement::Select { query, .. } => Some(shown_schema(&self.plan_query(query)?.planned.columns())),
             Statement::Subscribe(subscribe) => {
-                let planned = self.plan_view(&subscribe.query)?.planned;
+                let planned = self.plan_subscribed(subscribe)?.planned;
                 let told = told_schema(subscribe, &planned.columns())?.0;
                 Some(if subscribe.progress { with_progress(&told) } else { told })
             }

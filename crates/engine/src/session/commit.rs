@@ -349,6 +349,9 @@ impl Session {
             }
             self.cluster.push(mark.collection, mark.changes);
         }
+        for (collection, changes) in std::mem::take(&mut self.followed.staged) {
+            self.cluster.push(collection, changes);
+        }
         let before = std::mem::replace(&mut self.timeline.last, greatest);
         self.timeline.in_flight.push_back(greatest);
         self.timeline.commits_unforgotten += 1;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
+use anabranch_batch::Batch;
 use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::SchemaRef;
@@ -14,6 +15,7 @@ use super::setting_functions::ClientSettings;
 use crate::catalog::{CLOCK, Catalog, Given, Object, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::look_up::LookUp;
+use crate::row_maker::RowMaker;
 use crate::sharing::Sharing;
 
 /// A plan and the relations that its text names, those inside plain views included. Cheap to clone.
@@ -28,6 +30,10 @@ pub(crate) struct Named {
     pub is_steady: bool,
     /// The look-up that it is, if it is one and steady.
     pub look_up: Option<Arc<LookUp>>,
+    /// What makes its rows of the values of parameters alone, if anything does.
+    pub maker: Option<Arc<RowMaker>>,
+    /// The rows, where the maker has made them: the plan is not bound to values then.
+    pub rows: Option<Vec<Batch>>,
     /// Functions of the embedding program that it calls.
     pub functions: Arc<BTreeSet<String>>,
 }
@@ -40,7 +46,8 @@ impl Named {
         let is_steady =
             !looked_up.asks_sequences() && catalog.inputs_behind(names.iter()).iter().all(changes_by_commits);
         let look_up = is_steady.then(|| LookUp::of(&planned.plan, catalog)).flatten().map(Arc::new);
-        Named { visible: planned.columns(), planned, names, is_steady, look_up, functions }
+        let visible = planned.columns();
+        Named { visible, planned, names, is_steady, look_up, maker: None, rows: None, functions }
     }
 }
 

@@ -16,7 +16,8 @@
 //! (with the client), [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`],
 //! [`frames`] (fluent queries), [`frame_views`] (their results as relations), [`functions`] (of the
 //! embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with
-//! [`envelope`]), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`].
+//! [`envelope`] and [`followed`], system relations), [`cursor`], [`named`] (PREPARE), [`turn`]
+//! (sources), [`settings`], [`variables`].
 
 mod again;
 mod alter;
@@ -41,6 +42,7 @@ mod execute;
 mod explain;
 mod explain_program;
 mod files;
+mod followed;
 mod frame_sources;
 mod frame_views;
 mod frames;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anabranch_flow::account::OperatorCounts;
 use anabranch_plan::{Node, Plan};
+use datafusion_common::ScalarValue;
 
 use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
@@ -76,7 +77,7 @@ impl Session {
         if !is_read || self.catalog.find(OPERATORS).is_some() {
             return Ok(Arc::clone(plan));
         }
-        let told: Vec<system::Row> = self.operator_rows().iter().map(OperatorRow::cells).collect();
+        let told = self.told_operators();
         let mut problem = None;
         let scan = |scan: &Arc<Plan>| -> Result<Arc<Plan>, Error> {
             let Node::Scan { relation, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
@@ -88,6 +89,15 @@ impl Session {
         };
         let changed = substitute(plan, &scan, &mut problem);
         problem.map_or(Ok(changed), Err)
+    }
+
+    /// These columns of `anabranch_operators`, as of now.
+    pub(super) fn operator_values(&mut self, columns: &[usize]) -> Result<Vec<Vec<ScalarValue>>, Error> {
+        system::values(OPERATORS, columns, &self.told_operators())
+    }
+
+    fn told_operators(&mut self) -> Vec<system::Row> {
+        self.operator_rows().iter().map(OperatorRow::cells).collect()
     }
 
     fn operator_rows(&mut self) -> Vec<OperatorRow> {

@@ -111,7 +111,8 @@ impl Session {
         if self.has_staged() {
             return Ok(None);
         }
-        if let Some((version, given)) = self.bound.given.as_ref().filter(|_| role == Role::Rows)
+        if let Some((version, given)) =
+            self.bound.given.as_ref().filter(|_| matches!(role, Role::Rows | Role::Inserted))
             && *version == self.catalog.version()
         {
             return Ok(Some(Named::clone(given)));

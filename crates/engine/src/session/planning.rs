@@ -45,7 +45,7 @@ impl Session {
 
     /// Plans the rows of an INSERT, as the table's columns.
     pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
-        self.plan_read(Role::Rows, &|planner| planner.plan_insert(insert))
+        self.plan_read(Role::Inserted, &|planner| planner.plan_insert(insert))
     }
 
     /// Plans the rows that an UPDATE changes: old columns, then new ones.

@@ -55,7 +55,9 @@ pub(crate) struct AlarmSet {
 
 impl Session {
     pub(super) fn subscribe(&mut self, subscribe: &Subscribe) -> Result<Subscription, Error> {
-        let Named { planned, names, .. } = self.plan_view(&subscribe.query)?;
+        let Named { mut planned, names, .. } = self.plan_subscribed(subscribe)?;
+        let (plan, followed) = self.follow_system(&planned.plan)?;
+        planned.plan = plan;
         let past = self.past(subscribe.as_of.as_deref(), &planned.plan)?;
         let as_of = past.as_ref().map_or(self.timeline.last(), |past| past.at);
         let (schema, envelope) = told_schema(subscribe, &planned.columns())?;
@@ -76,7 +78,7 @@ impl Session {
             pending_errors: Vec::new(),
             up_to: subscribe.up_to,
             progress: subscribe.progress,
-            inputs: self.catalog.inputs_behind(names.iter()),
+            inputs: self.catalog.inputs_behind(names.iter().chain(&followed)),
             upper: as_of,
             coalesced: Time::MIN,
             ended: false,

@@ -33,7 +33,7 @@ pub(super) fn check_standing(plan: &Plan) -> Result<(), Error> {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!("system relation {name} is not supported in a standing query"))
             .with_sqlstate("0A000")
-            .with_hint("SELECT from it: the answer is as of now.")),
+            .with_hint("SUBSCRIBE to the query: it is read again every second. Or SELECT: the answer is as of now.")),
     }
 }
 

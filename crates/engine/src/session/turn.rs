@@ -49,11 +49,13 @@ impl Session {
             return Ok(StepStatus::Working);
         }
         self.keep_workers_near()?;
+        let now = self.options.clock.now_micros();
+        // (Also when memory is short: that is what subscribers look at then.)
+        let reading = self.read_system_when_due(now)?;
         if self.holds_sources() {
             return Ok(StepStatus::Idle { retry_after: Some(HOLD_PAUSE) });
         }
-        let now = self.options.clock.now_micros();
-        let mut retry_at: Option<i64> = self.tick_when_due(now)?;
+        let mut retry_at: Option<i64> = [self.tick_when_due(now)?, reading].into_iter().flatten().min();
         let mut worked = false;
         for name in self.pump.running() {
             match self.read_source(&name, now) {

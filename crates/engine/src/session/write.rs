@@ -90,10 +90,18 @@ impl Session {
 
     /// The rows that an INSERT proposes, with the numbers that they want.
     pub(super) fn proposed_rows(&mut self, insert: &Insert) -> Result<Vec<Batch>, Error> {
-        let Named { mut planned, names, .. } = self.plan_insert(insert)?;
-        planned.plan = self.with_operator_rows(&planned.plan)?;
-        self.settle_sources(&names)?;
-        let rows = self.collect_finished(&planned)?;
+        let Named { mut planned, names, rows, .. } = self.plan_insert(insert)?;
+        let rows = match rows {
+            Some(rows) => {
+                let visible: Vec<usize> = (0..planned.columns().fields().len()).collect();
+                rows.into_iter().map(|batch| batch.project(&visible)).collect()
+            }
+            None => {
+                planned.plan = self.with_operator_rows(&planned.plan)?;
+                self.settle_sources(&names)?;
+                self.collect_finished(&planned)?
+            }
+        };
         self.number_rows(&self.catalog.table(&insert.table)?.clone(), rows)
     }
 

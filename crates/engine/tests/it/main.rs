@@ -15,6 +15,7 @@ mod depth;
 mod dump;
 mod durable;
 mod errors;
+mod followed;
 mod frame_views;
 mod graphs;
 mod horizon;

@@ -1,7 +1,13 @@
 //! Random messages, and messages that coverage leads to (`cargo bolero test`, `make soak`): reading
 //! never panics, and makes no more memory than the message has.
 
+use anabranch_engine::binary::write::{text_writer, value, writer};
+use anabranch_sql::output::shown_column;
+use anabranch_sql::pg_types::PgType;
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+
 use super::message::{Bind, Message, parse};
+use super::parameters;
 use crate::scram::{Exchange, Verifier};
 
 /// Bytes that a message holds, about.
@@ -24,6 +30,77 @@ fn any_bytes_may_be_a_message() {
         let Some((letter, body)) = bytes.split_first() else { return };
         if let Ok(message) = parse(*letter, body) {
             assert!(n_bytes(&message) <= body.len(), "{message:?}");
+        }
+    });
+}
+
+/// Types of parameters, as statements want them.
+fn wanted_types() -> Vec<DataType> {
+    let list = |of: DataType| DataType::List(Field::new_list_field(of, true).into());
+    vec![
+        DataType::Int16,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::UInt32,
+        DataType::Float32,
+        DataType::Float64,
+        DataType::Boolean,
+        DataType::Utf8View,
+        DataType::BinaryView,
+        DataType::Date32,
+        DataType::Decimal128(10, 2),
+        DataType::Decimal128(38, 0),
+        DataType::LargeBinary,
+        DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Time64(TimeUnit::Microsecond),
+        DataType::Interval(IntervalUnit::MonthDayNano),
+        list(DataType::Int32),
+        list(DataType::Int64),
+        list(DataType::Utf8View),
+        list(DataType::Float64),
+        list(DataType::Date32),
+        list(DataType::Timestamp(TimeUnit::Microsecond, None)),
+    ]
+}
+
+/// What clients may declare: unknown, bool, bytea, bigint, smallint, integer, text, oid, json,
+/// real, double, varchar, dates and times, interval, numeric, uuid, jsonb, and arrays of these.
+const DECLARED: [u32; 38] = [
+    0, 16, 17, 20, 21, 23, 25, 26, 114, 700, 701, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802, 1000, 1001,
+    1005, 1007, 1009, 1015, 1016, 1021, 1022, 1028, 1115, 1182, 1183, 1185, 1187, 1231, 2951, 3807,
+];
+
+/// A value that was read can be shown, and sent in both formats; in binary it is read as itself.
+fn sent_again(given: &datafusion_common::ScalarValue, wanted: &DataType) {
+    let column = given.to_array().unwrap();
+    let shown = shown_column(&column);
+    if !given.is_null() {
+        text_writer(&shown)(0, &mut Vec::new()).unwrap();
+    }
+    let of = PgType::of(&Field::new("", wanted.clone(), true)).oid;
+    let Ok(write) = writer(&column, of, false) else { return };
+    let mut bytes = Vec::new();
+    value(&column, &write, 0, &mut bytes).unwrap();
+    let sent = (!given.is_null()).then_some(&bytes[4..]);
+    let read = parameters::value(1, sent, 1, of, wanted).unwrap();
+    assert_eq!(read, *given);
+}
+
+#[test]
+fn any_bytes_may_be_the_value_of_a_parameter() {
+    let types = wanted_types();
+    bolero::check!().for_each(|bytes: &[u8]| {
+        let Some(([wanted, told, format], value)) = bytes.split_first_chunk::<3>() else { return };
+        let wanted = &types[usize::from(*wanted) % types.len()];
+        // (Often the type that the statement wants, too.)
+        let told = match *told {
+            128.. => PgType::of(&Field::new("", wanted.clone(), true)).oid,
+            told => DECLARED[usize::from(told) % DECLARED.len()],
+        };
+        if let Ok(given) = parameters::value(1, Some(value), i16::from(format % 2), told, wanted) {
+            assert_eq!(given.data_type(), *wanted);
+            sent_again(&given, wanted);
         }
     });
 }

@@ -113,6 +113,20 @@ fn a_cancel_request_stops_a_subscription() {
 }
 
 #[test]
+fn system_relations_are_subscribed_to() {
+    let server = started();
+    let (mut reader, _) = Raw::log_in(server.address());
+    let (mut writer, _) = Raw::log_in(server.address());
+    reader.send(b'Q', b"SUBSCRIBE (SELECT relname FROM pg_class WHERE relkind = 'r')\0");
+    assert_eq!(reader.receive().unwrap().0, b'T');
+    writer.query("CREATE TABLE t (a int)");
+    let (letter, row) = reader.receive().unwrap();
+    assert_eq!((letter, row.ends_with(b"\0\0\0\x01t")), (b'D', true));
+    writer.query("DECLARE c CURSOR FOR SUBSCRIBE (SELECT relname FROM pg_class WHERE relkind = 'r')");
+    assert_eq!(writer.query("FETCH 1 c WITH (timeout = '5s')").0, "TDCZ");
+}
+
+#[test]
 fn others_go_on_while_one_subscribes() {
     let server = started();
     let (mut reader, _) = Raw::log_in(server.address());

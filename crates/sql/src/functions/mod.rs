@@ -5,6 +5,7 @@
 //! [`table`] (all by name), [`operators`] and [`planner`] (which calls stand for operators).
 
 pub(crate) mod age;
+pub(crate) mod aggregates;
 pub(crate) mod all_elements;
 pub(crate) mod arrays;
 pub(crate) mod at_time_zone;

@@ -23,7 +23,7 @@ use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
-    arrays, branches, bytea, cut_time, deviations, forms, json, ordered_sets, regex, similar, text, texts,
+    aggregates, arrays, branches, bytea, cut_time, deviations, forms, json, ordered_sets, regex, similar, text, texts,
     trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
@@ -94,9 +94,7 @@ impl Functions {
             }
         }
         let mut aggregate = BTreeMap::new();
-        for function in
-            datafusion_functions_aggregate::all_default_aggregate_functions().into_iter().chain(ordered_sets::all())
-        {
+        for function in aggregates::all().chain(ordered_sets::all()) {
             let function = FunctionTotal::around(function);
             insert(&mut aggregate, function.name(), function.aliases(), &function);
         }

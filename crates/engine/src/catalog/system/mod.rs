@@ -4,7 +4,8 @@
 //! Law: each relation of the list has PostgreSQL 15's columns and types (`reg..` types are the text
 //! of the name). What is told is of the catalog at the time of planning: a query over a system
 //! relation reads rows that are part of its plan, so that joins, conditions and sorts work as on
-//! any relation. A view and a subscription would not follow them, and are refused.
+//! any relation. Subscriptions read inputs that are told again every second (`session/followed`);
+//! views over system relations are refused.
 //!
 //! Cost: a query that names a system relation builds its rows, O(columns of the catalog). Others
 //! pay nothing.

@@ -15,6 +15,7 @@ use datafusion_common::ScalarValue;
 
 use crate::bind::{bind, serves_all};
 use crate::error::Error;
+use crate::row_maker::RowMaker;
 use crate::session::context::{Named, PlanContext, Planning};
 
 /// Which of a statement's plans it is.
@@ -22,6 +23,8 @@ use crate::session::context::{Named, PlanContext, Planning};
 pub(crate) enum Role {
     /// The rows that are read or changed.
     Rows,
+    /// The rows that an INSERT proposes.
+    Inserted,
     /// The rows that ON CONFLICT changes.
     Conflict,
     /// The rows that a DELETE takes, joined with those of USING.
@@ -102,12 +105,16 @@ impl BoundStatement {
         if plans.version != version {
             *plans = Plans { version, by_role: BTreeMap::new() };
         }
-        let kept =
-            plans.by_role.entry((role, self.part)).or_insert_with(|| self.plan_for_all(context, plan).map(Arc::new));
+        let kept = plans.by_role.entry((role, self.part)).or_insert_with(|| self.plan_for_all(context, role, plan));
         let Some(kept) = kept else { return Ok(None) };
-        let mut named = Named::clone(kept);
+        let kept = Arc::clone(kept);
+        drop(plans);
+        let mut named = Named::clone(&kept);
         if let Some(values) = &self.values {
-            named.planned.plan = bind(&named.planned.plan, values)?;
+            named.rows = named.maker.as_ref().and_then(|maker| maker.rows(values));
+            if named.rows.is_none() {
+                named.planned.plan = bind(&named.planned.plan, values)?;
+            }
         }
         Ok(Some(named))
     }
@@ -124,9 +131,13 @@ impl BoundStatement {
 
     /// The plan for all values at any moment, if there is one. Why there is none, planning with the
     /// values tells.
-    fn plan_for_all(&self, context: &PlanContext<'_>, plan: Planning<'_>) -> Option<Named> {
+    fn plan_for_all(&self, context: &PlanContext<'_>, role: Role, plan: Planning<'_>) -> Option<Arc<Named>> {
         let named = context.plan_steady(Parameters::Types(Arc::clone(&self.types)), plan).ok();
-        named.filter(|named| serves_all(&named.planned.plan))
+        let mut named = named.filter(|named| serves_all(&named.planned.plan))?;
+        if role == Role::Inserted && named.is_steady && named.planned.finish.is_trivial() {
+            named.maker = RowMaker::of(&named.planned.plan, &self.types).map(Arc::new);
+        }
+        Some(Arc::new(named))
     }
 
     /// A plan that is not kept.

@@ -8,6 +8,7 @@ pub(crate) mod bound;
 pub(crate) mod client;
 pub(crate) mod copying;
 pub(crate) mod cursors;
+pub(crate) mod followed;
 pub(crate) mod frame_view;
 pub(crate) mod options;
 pub(crate) mod present;
@@ -34,6 +35,7 @@ use crate::pump::Pump;
 
 use bound::BoundStatement;
 use client::Client;
+use followed::Followed;
 use frame_view::FrameView;
 use options::Options;
 use present::Present;
@@ -69,6 +71,8 @@ pub struct Session {
     pub(crate) pump: Pump,
     /// What the relation of the clock holds.
     pub(crate) present: Present,
+    /// What the inputs of system relations hold.
+    pub(crate) followed: Followed,
     /// Inputs whose readers came before the source's present input: they are given the same rows.
     pub(crate) earlier_inputs: BTreeMap<CollectionId, Vec<CollectionId>>,
     pub(crate) connectors: BTreeMap<String, Arc<dyn Connector>>,
@@ -109,6 +113,7 @@ impl Session {
             frame_views: Vec::new(),
             pump: Pump::default(),
             present: Present::default(),
+            followed: Followed::default(),
             earlier_inputs: BTreeMap::new(),
             connectors: BTreeMap::new(),
             settings: Settings::new(&options),

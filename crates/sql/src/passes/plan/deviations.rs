@@ -18,8 +18,8 @@ use datafusion_common::{Column, DFSchema, Result as DfResult, internal_datafusio
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::logical_plan::{Aggregate, LogicalPlan, LogicalPlanBuilder, Projection, Window};
 use datafusion_expr::{Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit, when};
-use datafusion_functions_aggregate::count::count_udaf;
 
+use crate::functions::aggregates;
 use crate::functions::deviations::Dispersion;
 use crate::functions::numerics::plain_operation;
 use crate::functions::table::FUNCTIONS;
@@ -138,7 +138,7 @@ fn parts(call: Expr, x: Expr, schema: &DFSchema, calls: &mut Vec<Expr>) -> DfRes
         });
         Column::from_name(name)
     };
-    let mut columns = vec![place(&count_udaf(), x), place(sum, number)];
+    let mut columns = vec![place(&aggregates::count(), x), place(sum, number)];
     columns.extend(squares.into_iter().map(|squares| place(sum, squares)));
     Ok(columns)
 }

@@ -18,11 +18,11 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits, when};
-use datafusion_functions_aggregate::min_max::min_udaf;
 
 use super::interval_sets::by_lengths;
 use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
+use crate::functions::aggregates;
 use crate::functions::intervals::{DistinctLengths, INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
@@ -91,7 +91,7 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
         let shown = format!("__interval_{index}");
         let least = again(&expr, Column::from_name(&shown), &input_schema);
         columns.push(least.alias_qualified(own.relation, own.name));
-        calls.push(min_udaf().call(vec![expr.clone()]).alias(shown));
+        calls.push(aggregates::min().call(vec![expr.clone()]).alias(shown));
         groups.push(compared(expr, &input_schema).alias(format!("__length_{index}")));
     }
     for (call, (qualifier, field)) in aggr_expr.into_iter().zip(schema.iter().skip(n_groups)) {
@@ -125,7 +125,7 @@ fn in_grouping_sets(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> 
         };
         below.push(compared(key.clone(), &input_schema).alias(&length.name));
         let shown = Column::from_name(format!("__interval_{index}"));
-        calls.push(min_udaf().call(vec![key.clone()]).alias(&shown.name));
+        calls.push(aggregates::min().call(vec![key.clone()]).alias(&shown.name));
         let shown = when(Expr::Column(length).is_not_null(), again(key, shown, &input_schema)).end()?;
         columns.push(shown.alias_qualified(own.relation, own.name));
     }

@@ -12,7 +12,8 @@ use datafusion_common::{Column, NullEquality, Result as DfResult};
 use datafusion_expr::expr::{Sort, WindowFunction, WindowFunctionParams};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::{Expr, JoinType, WindowFrame, WindowFunctionDefinition, cast, col, ident, lit};
-use datafusion_functions_aggregate::count::count_udaf;
+
+use crate::functions::aggregates;
 
 use super::interval_keys::{compared, has_spellings};
 use super::set_operations::SetNode;
@@ -41,7 +42,7 @@ pub(super) fn by_lengths(node: &SetNode) -> DfResult<LogicalPlan> {
     let numbered = LogicalPlanBuilder::from(rows).window(vec![number])?;
 
     let (rows, right_keys) = with_keys(right.clone(), "__right")?;
-    let counts = count_udaf().call(vec![lit(1i64)]).alias(COUNT);
+    let counts = aggregates::count().call(vec![lit(1i64)]).alias(COUNT);
     let counts = LogicalPlanBuilder::from(rows).aggregate(right_keys.iter().map(ident), vec![counts])?.build()?;
 
     let on: (Vec<_>, Vec<_>) =

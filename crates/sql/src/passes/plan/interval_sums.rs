@@ -11,9 +11,8 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, DFSchemaRef};
 use datafusion_expr::expr::WindowFunction;
 use datafusion_expr::{Expr, WindowFunctionDefinition, cast};
-use datafusion_functions_aggregate::count::count_udaf;
-use datafusion_functions_aggregate::sum::sum_udaf;
 
+use crate::functions::aggregates;
 use crate::functions::intervals::{IntervalField, IntervalOf, IntervalPart, is_interval};
 use crate::time::functions::interval_divide;
 
@@ -44,12 +43,12 @@ pub(super) fn split(call: Expr, schema: &DFSchema, calls: &mut Vec<Expr>) -> Win
     let interval = call.params.args[0].clone();
     let parts = IntervalField::ALL.map(|part| {
         let mut call = call.clone();
-        call.fun = WindowFunctionDefinition::AggregateUDF(sum_udaf());
+        call.fun = WindowFunctionDefinition::AggregateUDF(aggregates::sum());
         call.params.args = vec![IntervalPart::udf(part).call(vec![interval.clone()])];
         place(call)
     });
-    let count =
-        is_mean.then(|| place(WindowFunction { fun: WindowFunctionDefinition::AggregateUDF(count_udaf()), ..call }));
+    let count = is_mean
+        .then(|| place(WindowFunction { fun: WindowFunctionDefinition::AggregateUDF(aggregates::count()), ..call }));
     WindowColumn::Interval { parts: parts.to_vec(), count }
 }
 

@@ -26,9 +26,9 @@ use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion_expr::{BinaryExpr, Expr, JoinType, Operator, TableSource, cast};
 
 use arrow::datatypes::DataType;
-use datafusion_functions_aggregate::expr_fn::max;
 
 use crate::error::SqlError;
+use crate::functions::aggregates;
 
 /// The only column of the relation that holds the clock.
 const CLOCK_COLUMN: &str = "watermark";
@@ -153,7 +153,8 @@ impl ClockRelation {
         let table = self.name.as_str();
         let column = Expr::Column(Column::new(Some(datafusion_common::TableReference::bare(table)), CLOCK_COLUMN));
         let scan = LogicalPlanBuilder::scan(datafusion_common::TableReference::bare(table), self.source.clone(), None)?;
-        let latest = scan.aggregate(Vec::<Expr>::new(), vec![max(column).alias(CLOCK_COLUMN)])?;
+        let latest =
+            scan.aggregate(Vec::<Expr>::new(), vec![aggregates::max().call(vec![column]).alias(CLOCK_COLUMN)])?;
         let present = Expr::Column(Column::new_unqualified(CLOCK_COLUMN));
         let expr = expr.transform_up(|e| {
             Ok(match &e {
