@@ -80,7 +80,7 @@ impl Ranges {
             return None;
         }
         let n_rows: usize = keyed.iter().map(Batch::len).sum();
-        let all = || keyed.iter().flat_map(|batch| hashes(batch));
+        let all = || keyed.iter().flat_map(hashes);
         let (first, last) = all().fold((u64::MAX, 0), |(least, most), &hash| (least.min(hash), most.max(hash)));
         let span = last.checked_sub(first)?;
         let places =
@@ -190,7 +190,7 @@ mod tests {
         // Far apart, NULL among them, or nearly all of one key: cut by their spread hashes.
         let far = batch((0..n / 2).map(|row| Some(row * 1000)).collect(), 0);
         check(portions(vec![far, shuffled.clone()], &[0], 0), n);
-        let one = batch((0..n / 2).map(|row| Some((row % 50 == 0).then_some(row).unwrap_or(7))).collect(), 0);
+        let one = batch((0..n / 2).map(|row| Some(if row % 50 == 0 { row } else { 7 })).collect(), 0);
         check(portions(vec![one, shuffled.clone()], &[0], 0), n);
         let nulls = batch((0..n / 2).map(|row| (row % 3 > 0).then_some(row)).collect(), 0);
         let nulls = portions(vec![nulls, shuffled], &[0], 0);
