@@ -56,4 +56,5 @@ pub use returned::{RETURNED, Returning};
 pub use syntax::parse::parse;
 pub use syntax::split::{Split, is_complete, split};
 pub use syntax::statement::Parsed;
+pub use syntax::typed_parameters::CastParameters;
 pub use time::moments;

@@ -11,6 +11,7 @@ use crate::wire::message::{Bind, Named};
 use crate::wire::parameters;
 use crate::wire::reply;
 use crate::wire::rows::format_of;
+use anabranch_sql::CastParameters;
 use anabranch_sql::pg_types::{PgType, data_type, oid};
 use arrow::datatypes::Field;
 
@@ -39,7 +40,15 @@ impl ServerClient<'_> {
             true => None,
             false => {
                 let types: Vec<_> = declared.iter().map(|oid| data_type(*oid)).collect();
-                Some(self.connection.prepare(sql, &types)?)
+                Some(match CastParameters::of(sql, &declared) {
+                    None => self.connection.prepare(sql, &types)?,
+                    Some(cast) => {
+                        self.connection.prepare(&cast.text, &types).map_err(|error| match error.position {
+                            Some(at) => error.at(cast.place(at)),
+                            None => error,
+                        })?
+                    }
+                })
             }
         };
         Ok(Statement { text: sql.to_owned(), prepared, declared })

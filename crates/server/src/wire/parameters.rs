@@ -1,10 +1,13 @@
 //! Values of parameters, as clients send them.
 
+use std::sync::Arc;
+
+use anabranch_batch::TextLimit;
 use anabranch_engine::Error;
 use anabranch_engine::binary::read::{Misread, read, text};
 use anabranch_sql::pg_types::{PgType, oid};
 use anabranch_sql::{input, sql_name};
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 
@@ -32,7 +35,7 @@ pub(crate) fn value(
         _ => read(told, bytes),
     };
     let given = given.map_err(|problem| misread(n, problem))?;
-    let fits = fitted(n, &given, wanted)?;
+    let fits = in_form(n, fitted(n, &given, wanted)?, told, wanted)?;
     ScalarValue::try_from_array(&fits, 0).map_err(|error| Error::internal(format!("the value of ${n}: {error}")))
 }
 
@@ -51,6 +54,22 @@ fn fitted(n: usize, given: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Err
         return arrow::compute::cast(&given, wanted).map_err(|error| misfit(n, wanted, &error.to_string()));
     }
     input::convert(&given, wanted).map_err(|problem| misfit(n, wanted, &problem))
+}
+
+/// Lists of uuids in the form in which columns keep them.
+fn in_form(n: usize, value: ArrayRef, told: u32, wanted: &DataType) -> Result<ArrayRef, Error> {
+    let Some(lists) = value.as_list_opt::<i32>().filter(|_| told == oid::UUID_ARRAY) else { return Ok(value) };
+    if !matches!(lists.values().data_type(), DataType::Utf8View) {
+        return Ok(value);
+    }
+    let (elements, misfits) = TextLimit::Uuid.fit_column(lists.values());
+    if let Some(at) = misfits.first() {
+        let problem = TextLimit::Uuid.misfit(lists.values().as_string_view().value(*at));
+        return Err(misfit(n, wanted, &problem));
+    }
+    let DataType::List(element) = value.data_type() else { return Ok(value) };
+    let lists = ListArray::new(Arc::clone(element), lists.offsets().clone(), elements, lists.nulls().cloned());
+    Ok(Arc::new(lists))
 }
 
 fn misfit(n: usize, wanted: &DataType, problem: &str) -> Error {

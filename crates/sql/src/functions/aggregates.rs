@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result as DfResult, ScalarValue, not_impl_err};
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunctionParams};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -39,6 +39,8 @@ use datafusion_functions_aggregate::stddev::{Stddev, StddevPop};
 use datafusion_functions_aggregate::string_agg::StringAgg;
 use datafusion_functions_aggregate::sum::Sum;
 use datafusion_functions_aggregate::variance::{VariancePopulation, VarianceSample};
+
+use crate::resolve::documents::is_kind_of_text;
 
 static ALL: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(|| {
     vec![
@@ -158,7 +160,12 @@ impl<F: AggregateUDFImpl + Debug + Eq + Hash> AggregateUDFImpl for Described<F> 
     }
 
     fn return_field(&self, arg_fields: &[FieldRef]) -> DfResult<FieldRef> {
-        self.0.return_field(arg_fields)
+        let field = self.0.return_field(arg_fields)?;
+        // (A scalar subquery is the least of its one row: a document stays one.)
+        match arg_fields.first().filter(|_| matches!(self.0.name(), "min" | "max" | "any_value")) {
+            Some(of) if is_kind_of_text(of) => Ok(Arc::new(Field::clone(&field).with_metadata(of.metadata().clone()))),
+            _ => Ok(field),
+        }
     }
 
     fn is_nullable(&self) -> bool {

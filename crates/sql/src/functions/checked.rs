@@ -5,10 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Datum};
 use arrow::compute::cast;
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
-use datafusion_expr::{ColumnarValue, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::resolve::documents::is_kind_of_text;
 
 /// `one_row(value, count)`: the value, or an error where the count is above one. What a scalar
 /// subquery promises.
@@ -34,6 +38,12 @@ impl ScalarUDFImpl for OneRow {
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
         Ok(arg_types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let of = &args.arg_fields[0];
+        let field = Field::new(self.name(), of.data_type().clone(), true);
+        Ok(Arc::new(if is_kind_of_text(of) { field.with_metadata(of.metadata().clone()) } else { field }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

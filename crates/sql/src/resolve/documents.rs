@@ -87,6 +87,12 @@ pub(crate) fn form_of(field: &Field) -> Option<DocumentForm> {
     [DocumentForm::Json, DocumentForm::Jsonb].into_iter().find(|form| form.name() == name)
 }
 
+/// Whether a marked field is of a type whose values mean more than their texts: a document, or a
+/// label.
+pub(crate) fn is_kind_of_text(field: &Field) -> bool {
+    form_of(field).is_some() || EnumMark::of(field).is_some()
+}
+
 /// The limit of a column, those of documents in answers too.
 pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
     TextLimit::of(field).or_else(|| {

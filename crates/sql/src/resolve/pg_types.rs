@@ -49,6 +49,7 @@ pub mod oid {
     pub const NUMERIC: u32 = 1700;
     pub const RECORD: u32 = 2249;
     pub const UUID: u32 = 2950;
+    pub const UUID_ARRAY: u32 = 2951;
     pub const JSONB: u32 = 3802;
 }
 
@@ -73,7 +74,7 @@ const ARRAYS: &[(u32, u32)] = &[
     (oid::TIMESTAMPTZ, 1185),
     (oid::INTERVAL, 1187),
     (oid::NUMERIC, 1231),
-    (oid::UUID, 2951),
+    (oid::UUID, oid::UUID_ARRAY),
     (oid::JSON, 199),
     (oid::JSONB, 3807),
     (oid::RECORD, 2287),

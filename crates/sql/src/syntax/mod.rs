@@ -16,4 +16,5 @@ pub mod statement;
 pub(crate) mod subscripts;
 pub mod table;
 pub(crate) mod template;
+pub(crate) mod typed_parameters;
 pub(crate) mod walk;

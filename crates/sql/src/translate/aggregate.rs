@@ -123,6 +123,19 @@ impl WantedAggregate {
         Self::of(func.name(), params, output_type, resolve)
     }
 
+    /// `count(*)`.
+    fn rows() -> Self {
+        WantedAggregate {
+            function: AggregateFunction::Count,
+            argument: None,
+            further: vec![],
+            distinct: false,
+            filter: None,
+            order: vec![],
+            output_type: DataType::Int64,
+        }
+    }
+
     /// Reads a call of a user's aggregate.
     fn of_user(
         function: &Foreign,
@@ -464,8 +477,11 @@ fn grouping_sets(
         ids.push(mask);
         let id = ordinal << group.len() | mask;
 
+        // (The grand total is one row, of no rows as well, and when no aggregate of it is asked for.)
+        let is_total = calls.is_empty() && !kept.contains(&true);
+        let calls_of_set = if is_total { vec![WantedAggregate::rows()] } else { calls.clone() };
         let set_keys = keys.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(key, _)| key.clone()).collect();
-        let part = grouped(input.clone(), set_keys, calls.clone())?;
+        let part = grouped(input.clone(), set_keys, calls_of_set)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut next = 0;
         for ((kept, data_type), key) in kept.iter().zip(&key_types).zip(&keys) {

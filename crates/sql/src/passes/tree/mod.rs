@@ -36,6 +36,7 @@ mod names;
 pub(crate) mod on_close;
 mod order_names;
 mod outer_aggregates;
+mod outer_groups;
 mod output_names;
 mod parts;
 mod record_parts;

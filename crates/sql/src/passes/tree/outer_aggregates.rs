@@ -4,7 +4,9 @@
 //! one of a query around it; its value is that of what it selects. Aggregates without columns
 //! (`count(*)`) are the subquery's own.
 
-use datafusion_expr::sqlparser::ast::{Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor};
+use datafusion_expr::sqlparser::ast::{
+    Expr, Function, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+};
 
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
@@ -44,12 +46,7 @@ pub(super) fn lift(expr: &mut Expr) -> Result<()> {
 /// query around, and DataFusion would compute them for each of its rows.
 fn refuse_outer(query: &Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
-    let tables: Option<Vec<String>> = select
-        .from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
-        .map(shown_name)
-        .collect();
+    let tables = tables_of(select);
     let Some(tables) = tables.filter(|tables| !tables.is_empty()) else { return Ok(()) };
     let is_outer = |call: &Function| {
         let (mut of_outer, mut of_own) = (false, false);
@@ -77,6 +74,15 @@ fn refuse_outer(query: &Query) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// The names that the columns of a query's tables are qualified by, where all are known.
+pub(super) fn tables_of(select: &Select) -> Option<Vec<String>> {
+    let joined = |from: &TableWithJoins| {
+        let joins = from.joins.iter().map(|join| shown_name(&join.relation));
+        std::iter::once(shown_name(&from.relation)).chain(joins).collect::<Vec<_>>()
+    };
+    select.from.iter().flat_map(joined).collect()
 }
 
 /// The name that a table's columns are qualified by.

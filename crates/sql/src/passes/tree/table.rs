@@ -3,8 +3,8 @@
 use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
-    distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, record_parts, records,
-    recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_types, vectors, whole_rows,
+    distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups, record_parts,
+    records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -198,6 +198,18 @@ const END_OPERANDS: Pass<Hooks> = Pass {
 
 /// Tests of subqueries. They run before the walk that makes scalar subqueries of one row.
 const TESTS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "keys that are columns of a query around",
+        run: Hooks {
+            factor: Some(|factor, _| outer_groups::settle_lateral(factor)),
+            expr: Some(|expr, _| outer_groups::settle(expr)),
+            ..NONE
+        },
+        gives: "a constant as the key of a subquery whose key is an outer column",
+        reason: "DataFusion takes the outer column for one of the subquery's by its place",
+        example: "SELECT k, (SELECT sum(u.x) FROM u WHERE u.k = t.k GROUP BY t.k) AS q FROM t",
+        without: Loss::WrongAnswer,
+    },
     Pass {
         name: "aggregates of outer columns in subqueries",
         run: Hooks { expr: Some(|expr, _| outer_aggregates::lift(expr)), ..NONE },
