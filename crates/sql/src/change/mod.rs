@@ -20,6 +20,7 @@ use datafusion_expr::sqlparser::ast::{self, SetExpr};
 
 use crate::error::{Result, SqlError};
 use crate::passes::plan::optimise;
+use crate::passes::tree::values_queries::has_subquery;
 use crate::planned::Planned;
 use crate::planner::Planner;
 use crate::proposed::{PROPOSED, WithProposed};
@@ -45,7 +46,7 @@ impl Planner<'_> {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             let columns = target.positions(&insert.columns)?;
             let (rows, given) = match insert.query.body.as_ref() {
-                SetExpr::Values(values) if is_bare(&insert.query) => {
+                SetExpr::Values(values) if is_bare(&insert.query) && !has_subquery(values) => {
                     if let Some(plan) = target.literal_rows(values, &columns) {
                         return Ok(Planned::whole(plan));
                     }

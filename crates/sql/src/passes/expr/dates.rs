@@ -29,11 +29,11 @@ pub(crate) fn compare_dates(expr: Expr, schema: &DFSchema) -> DfResult<Transform
         return Ok(Transformed::no(expr));
     };
     let (left, right) = match (l, r) {
-        (DataType::Date32, DataType::Timestamp(_, zone)) => match moved_by_days(right) {
+        (DataType::Date32, DataType::Timestamp(_, zone)) => match moved_by_days(right, schema) {
             Some(date) => (left.as_ref().clone(), date),
             None => (timestamp(left, zone), right.as_ref().clone()),
         },
-        (DataType::Timestamp(_, zone), DataType::Date32) => match moved_by_days(left) {
+        (DataType::Timestamp(_, zone), DataType::Date32) => match moved_by_days(left, schema) {
             Some(date) => (date, right.as_ref().clone()),
             None => (left.as_ref().clone(), timestamp(right, zone)),
         },
@@ -51,7 +51,7 @@ const FOLDED_DAYS_MAX: u32 = 73_000_000;
 
 /// `date ± interval` of the timestamp that `functions::planner` made of it, where the interval has
 /// whole days.
-fn moved_by_days(expr: &Expr) -> Option<Expr> {
+fn moved_by_days(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expr else {
         return None;
     };
@@ -60,6 +60,10 @@ fn moved_by_days(expr: &Expr) -> Option<Expr> {
     else {
         return None;
     };
+    // (`TIMESTAMP '..'` is a cast, too, of a text.)
+    if date.expr.get_type(schema).ok()? != DataType::Date32 {
+        return None;
+    }
     // (The planner folds dates within the years that its calendar has.)
     if matches!(date.expr.as_ref(), Expr::Literal(ScalarValue::Date32(Some(days)), _) if days.unsigned_abs() > FOLDED_DAYS_MAX)
     {

@@ -57,6 +57,7 @@ mod symmetric;
 mod system;
 mod table;
 mod type_kinds;
+pub(crate) mod values_queries;
 mod values_types;
 mod variadic;
 mod vectors;

@@ -4,7 +4,8 @@ use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
     distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups, record_parts,
-    records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_types, vectors, whole_rows,
+    records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_queries, values_types,
+    vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -233,6 +234,14 @@ const TESTS: &[Pass<Hooks>] = &[
         reason: "DataFusion plans three joins for ANY, where IN is one semijoin",
         example: "SELECT k FROM t WHERE x = ANY (SELECT x FROM u)",
         without: Loss::Cost,
+    },
+    Pass {
+        name: "subqueries in VALUES",
+        run: Hooks { query: Some(|query, _| values_queries::select_rows(query)), ..NONE },
+        gives: "a query for each row, put together by UNION ALL",
+        reason: "DataFusion plans no subqueries in lists of rows",
+        example: "SELECT c FROM (VALUES ((SELECT max(x) FROM u)), (3)) v (c)",
+        without: Loss::Failure,
     },
     Pass {
         name: "types of literals in VALUES",
