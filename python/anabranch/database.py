@@ -293,8 +293,9 @@ class Database(Asking, Holding, Writing, Defining):
 
     @property
     def snapshot_failure(self) -> Optional[str]:
-        """Why the last snapshot of a database in a directory could not be written; None if it was, or
-        if none was due. The first statement after a failure warns with ``SnapshotWarning``, too.
+        """Why the last snapshot of a database in a directory could not be written; None if it was,
+        or if none was due. The first statement after a failure warns with ``SnapshotWarning``,
+        too.
         """
         return self._engine.snapshot_failure
 

@@ -477,7 +477,8 @@ fn grouping_sets(
         ids.push(mask);
         let id = ordinal << group.len() | mask;
 
-        // (The grand total is one row, of no rows as well, and when no aggregate of it is asked for.)
+        // (The grand total is one row, of no rows as well, and when no aggregate of it is asked
+        // for.)
         let is_total = calls.is_empty() && !kept.contains(&true);
         let calls_of_set = if is_total { vec![WantedAggregate::rows()] } else { calls.clone() };
         let set_keys = keys.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(key, _)| key.clone()).collect();

@@ -1,5 +1,5 @@
-//! `(SELECT sum(v) FROM o WHERE o.k = t.k GROUP BY t.k)`: a key that is a column of a query around is
-//! the same in all rows of the subquery.
+//! `(SELECT sum(v) FROM o WHERE o.k = t.k GROUP BY t.k)`: a key that is a column of a query around
+//! is the same in all rows of the subquery.
 //!
 //! Law: such a subquery has one group, or none where it has no rows. DataFusion takes the outer
 //! column for one of its own by its place.
