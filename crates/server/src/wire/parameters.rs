@@ -48,12 +48,28 @@ fn fitted(n: usize, given: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Err
         (DataType::LargeBinary, _) => anabranch_sql::output::shown_column(given),
         _ => given.clone(),
     };
+    if !is_of_kind(given.data_type(), wanted) {
+        let problem = format!("a value of type {} is no {}", sql_name(given.data_type()), sql_name(wanted));
+        return Err(misfit(n, wanted, &problem).with_sqlstate("42804"));
+    }
     if let DataType::List(_) = wanted
         && let DataType::List(_) = given.data_type()
     {
         return arrow::compute::cast(&given, wanted).map_err(|error| misfit(n, wanted, &error.to_string()));
     }
     input::convert(&given, wanted).map_err(|problem| misfit(n, wanted, &problem))
+}
+
+/// Whether a value may be meant for the type: a number is no moment, and a list is one of such
+/// values. (Texts are read.)
+fn is_of_kind(given: &DataType, wanted: &DataType) -> bool {
+    match (given, wanted) {
+        (DataType::Null | DataType::Utf8View, _) => true,
+        (DataType::List(given), DataType::List(wanted)) => is_of_kind(given.data_type(), wanted.data_type()),
+        (DataType::List(_), wanted) => matches!(wanted, DataType::Utf8View),
+        (_, DataType::List(_)) => false,
+        (given, wanted) => given.is_temporal() || !wanted.is_temporal(),
+    }
 }
 
 /// Lists of uuids in the form in which columns keep them.
