@@ -65,7 +65,7 @@ fn splitters_share_the_work_of_expensive_routes() {
         (0..splitters).map(spent).max().unwrap_or(0)
     };
     let alone = busiest(1);
-    for splitters in [2, 4, 8] {
+    for splitters in [2usize, 4, 8] {
         // (400 batches go to splitters at random: the busiest has some more than its share.)
         let wanted = [1.7, 2.9, 5.0][splitters.ilog2() as usize - 1];
         // (Other work of the machine only makes it slower.)
