@@ -17,13 +17,10 @@ use anabranch_sql::PROPOSED;
 use anabranch_sql::statement::{Conflict, Insert};
 use arrow::array::{Array, ArrayRef};
 
-use super::commit::target;
 use super::context::Named;
 use super::keys::{UniqueKey, check_distinct};
-use super::rules::check_rows;
 use super::state::Session;
 use crate::catalog::Object;
-use crate::coerce::check_not_null;
 use crate::error::Error;
 use crate::transaction::{literal_rows, substitute};
 
@@ -74,12 +71,9 @@ impl Session {
         self.note_reads(std::slice::from_ref(&insert.table))?;
         // Planned in any case: it checks what the conflict names.
         let Named { planned, names, .. } = self.plan_conflict(insert)?;
+        // (Lengths, NOT NULL and CHECK hold for rows that meet a conflict, too.)
+        let proposed = self.fit_rows(&object, proposed)?;
         let proposed: Vec<Batch> = proposed.into_iter().map(|batch| one_by_one(batch.flatten())).collect();
-        // (NOT NULL and CHECK hold for rows that meet a conflict, too.)
-        for batch in &proposed {
-            check_not_null(target(&object), batch.columns())?;
-            check_rows(&object, batch)?;
-        }
         let fresh = match Batch::concat(&proposed) {
             Some(rows) => {
                 let columns = insert.conflict.as_ref().map(|conflict| conflict.columns.as_slice()).unwrap_or_default();
