@@ -14,6 +14,7 @@ use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
 use crate::resolve::suggest::nearest;
 use crate::resolve::value_errors::{in_words, of_functions};
+use crate::syntax::names::OTHER_TABLE;
 
 /// Result of the functions of this crate.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -232,7 +233,11 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
         );
     }
     let mut message = match &field.relation {
-        Some(relation) => format!("column \"{}.{}\" does not exist", relation.table(), field.name),
+        Some(relation) => {
+            let table = relation.table();
+            let table = table.strip_prefix(OTHER_TABLE).unwrap_or(table);
+            format!("column \"{table}.{}\" does not exist", field.name)
+        }
         None => format!("column \"{}\" does not exist", field.name),
     };
     if matches!(field.name.as_str(), "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")

@@ -4,6 +4,7 @@
 //! column's. The number of places travels in the metadata of a relation's field. Law: what is shown
 //! is equal to what is kept. Cost: one text a value, where values are shown.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
@@ -34,6 +35,11 @@ impl NumericPlaces {
     /// The field with these places declared.
     pub fn declare(self, field: Field) -> Field {
         field.with_metadata([(KEY.to_string(), self.0.to_string())].into())
+    }
+
+    /// The field without places: a table shows its numerics as they are.
+    pub fn taken_off(field: Field) -> Field {
+        if NumericPlaces::of(&field).is_some() { field.with_metadata(HashMap::new()) } else { field }
     }
 
     /// A column of plain numerics as texts with these places.

@@ -3,7 +3,7 @@
 //! Law: the name appears in the catalog last, after all that can fail; what was installed before a
 //! failure is taken down again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_batch::numeric::NumericPlaces;
@@ -131,9 +131,7 @@ impl Session {
         }
         let field = |(idx, field): (usize, &Arc<Field>)| {
             let name = create.column_names.get(idx).unwrap_or_else(|| field.name());
-            let field = field.as_ref().clone().with_name(name).with_nullable(true);
-            // (A table's numerics are shown as they are.)
-            if NumericPlaces::of(&field).is_some() { field.with_metadata(HashMap::new()) } else { field }
+            NumericPlaces::taken_off(field.as_ref().clone().with_name(name).with_nullable(true))
         };
         let columns: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
         let rows = self.collect_finished(&planned)?;

@@ -1,5 +1,6 @@
 //! `CREATE TABLE t (LIKE u ..)`: the columns of another relation, as they are now.
 
+use anabranch_batch::numeric::NumericPlaces;
 use anabranch_sql::statement::{CreateTable, LikeClause, Made, NumberingForm, Rules, UniqueClause};
 use arrow::datatypes::Field;
 
@@ -11,7 +12,8 @@ impl Session {
     pub(super) fn with_columns_of(&self, create: &CreateTable, like: &LikeClause) -> Result<CreateTable, Error> {
         let object = self.catalog.get(&like.table)?;
         let declared = &object.rules.declared;
-        let mut columns: Vec<Field> = object.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+        let mut columns: Vec<Field> =
+            object.schema.fields().iter().map(|field| NumericPlaces::taken_off(field.as_ref().clone())).collect();
         let n_columns = columns.len();
         for field in &create.columns {
             if columns.iter().any(|column| column.name() == field.name()) {

@@ -34,6 +34,12 @@ use crate::syntax::template::template;
 use crate::translate::{Translator, conform};
 use target::{Target, column, is_bare, is_default, quoted};
 
+/// Whether rows of `VALUES` are selected, since they have subqueries. (DEFAULT is a word of
+/// `VALUES` alone.)
+fn is_selected(values: &ast::Values) -> bool {
+    has_subquery(values) && !values.rows.iter().flat_map(|row| &row.content).any(is_default)
+}
+
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out
     /// are their defaults.
@@ -46,7 +52,7 @@ impl Planner<'_> {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             let columns = target.positions(&insert.columns)?;
             let (rows, given) = match insert.query.body.as_ref() {
-                SetExpr::Values(values) if is_bare(&insert.query) && !has_subquery(values) => {
+                SetExpr::Values(values) if is_bare(&insert.query) && !is_selected(values) => {
                     if let Some(plan) = target.literal_rows(values, &columns) {
                         return Ok(Planned::whole(plan));
                     }

@@ -9,14 +9,14 @@ use datafusion_expr::sqlparser::tokenizer::Location;
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::resolve::suggest::nearest;
-use crate::resolve::types::refused;
+use crate::resolve::types::{ADDRESSES, RANGES, WORDS, refused};
 use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Functions of other systems, or of types that there are not, and what is written here.
 const ELSEWHERE: [(&str, &str); 57] = [
-    ("abbrev", ADDRESS),
-    ("broadcast", ADDRESS),
+    ("abbrev", ADDRESSES),
+    ("broadcast", ADDRESSES),
     ("charindex", "Write strpos(text, part)."),
     ("convert", "Write CAST(x AS type), or x::type."),
     ("count_if", "Write count(*) FILTER (WHERE condition)."),
@@ -28,34 +28,34 @@ const ELSEWHERE: [(&str, &str); 57] = [
     ("date_sub", "Write time - interval '1 day'."),
     ("dateadd", "Write time + interval '1 day'."),
     ("datediff", DIFFERENCE),
-    ("family", ADDRESS),
+    ("family", ADDRESSES),
     ("formatdatetime", "Write to_char(time, 'YYYY-MM-DD')."),
     ("getdate", "Write now()."),
     ("group_concat", "Write string_agg(text, ',')."),
     ("hashtext", "Write md5(text)."),
-    ("host", ADDRESS),
+    ("host", ADDRESSES),
     ("if", CHOICE),
     ("iff", CHOICE),
     ("iif", CHOICE),
     ("instr", "Write strpos(text, part)."),
-    ("isempty", RANGE),
+    ("isempty", RANGES),
     ("isnull", "Write x IS NULL, or coalesce(x, y) for another value."),
     ("julianday", "Subtract dates: b - a is in days."),
     ("lcase", "Write lower(text)."),
     ("len", "Write length(text)."),
     ("list", "Write array_agg(x)."),
     ("listagg", "Write string_agg(text, ',')."),
-    ("lower_inc", RANGE),
-    ("lower_inf", RANGE),
-    ("masklen", ADDRESS),
-    ("netmask", ADDRESS),
-    ("network", ADDRESS),
+    ("lower_inc", RANGES),
+    ("lower_inf", RANGES),
+    ("masklen", ADDRESSES),
+    ("netmask", ADDRESSES),
+    ("network", ADDRESSES),
     ("pg_sleep", "Wait in the program that asks."),
     ("plainto_tsquery", WORDS),
     ("rand", "Write random()."),
-    ("range_agg", RANGE),
-    ("range_intersect_agg", RANGE),
-    ("range_merge", RANGE),
+    ("range_agg", RANGES),
+    ("range_intersect_agg", RANGES),
+    ("range_merge", RANGES),
     ("regexp_extract", "Write substring(text FROM 'pattern')."),
     ("split", "Write string_to_array(text, ',')."),
     ("strftime", "Write to_char(time, 'YYYY-MM-DD')."),
@@ -68,16 +68,13 @@ const ELSEWHERE: [(&str, &str); 57] = [
     ("ts_rank", WORDS),
     ("ucase", "Write upper(text)."),
     ("unix_timestamp", "Write extract(epoch FROM time)."),
-    ("upper_inc", RANGE),
-    ("upper_inf", RANGE),
+    ("upper_inc", RANGES),
+    ("upper_inf", RANGES),
     ("websearch_to_tsquery", WORDS),
     ("width_bucket", "Write width_bucket(x, low, high, n), or a CASE of the bounds."),
 ];
 
 const DIFFERENCE: &str = "Subtract: of dates b - a is in days, of times extract(epoch FROM b - a) is in seconds.";
-const RANGE: &str = "Keep the bounds of a range in two columns, and compare them.";
-const ADDRESS: &str = "Addresses are texts here: split_part(a, '/', 1) takes the mask away.";
-const WORDS: &str = "Match words by regular expressions: text ~* '\\mword\\M'.";
 const CHOICE: &str = "Write CASE WHEN condition THEN x ELSE y END.";
 
 /// Adds the place of the name that an error is about, and a hint for unknown functions.

@@ -276,14 +276,16 @@ fn custom(name: &str) -> Result<DataType> {
     }
 }
 
+/// What to write in place of types, and of their functions.
+pub(crate) const ADDRESSES: &str = "Keep the address as text; split_part(a, '/', 1) takes the mask away.";
+pub(crate) const RANGES: &str = "Keep the bounds in two columns: a and b meet where a.low < b.high AND b.low < a.high.";
+pub(crate) const WORDS: &str = "Match words by regular expressions: text ~* '\\mword\\M'.";
+
 /// Types of PostgreSQL that there are not, and what to use.
 const REFUSED_TYPES: &[(&[&str], &str)] = &[
     (&["money"], "Use numeric(12, 2), and to_char(x, 'FM999,999,990.00') to show it."),
-    (&["inet", "cidr", "macaddr", "macaddr8"], "Keep the address as text; split_part(a, '/', 1) takes the mask away."),
-    (
-        &["int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"],
-        "Keep the bounds in two columns: a and b meet where a.low < b.high AND b.low < a.high.",
-    ),
+    (&["inet", "cidr", "macaddr", "macaddr8"], ADDRESSES),
+    (&["int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"], RANGES),
     (
         &["int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"],
         "Keep a row for each range, with the bounds in two columns.",
@@ -293,7 +295,7 @@ const REFUSED_TYPES: &[(&[&str], &str)] = &[
         &["point", "box", "circle", "line", "lseg", "path", "polygon"],
         "Keep the coordinates in columns of double precision.",
     ),
-    (&["tsvector", "tsquery"], "Match words by regular expressions: text ~* '\\mword\\M'."),
+    (&["tsvector", "tsquery"], WORDS),
     (&["xml"], "Keep the document as text, or as jsonb."),
     (&["timetz", "time with time zone"], "Use timestamptz, or time without a zone."),
 ];

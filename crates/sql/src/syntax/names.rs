@@ -4,6 +4,9 @@ use datafusion_expr::sqlparser::ast;
 
 use crate::error::{ErrorKind, Result, SqlError};
 
+/// What stands before the other name of a table that a column's name would hide.
+pub(crate) const OTHER_TABLE: &str = "__table_";
+
 /// A name as PostgreSQL folds it: lower case unless quoted.
 pub(crate) fn fold(ident: &ast::Ident) -> String {
     match ident.quote_style {

@@ -10,7 +10,7 @@ use datafusion_expr::sqlparser::ast::{
 use super::columns::{Known, query_columns};
 use super::expression_names::{item_name, select_items};
 use crate::resolve::catalog::Catalog;
-use crate::syntax::names::{fold, object_name};
+use crate::syntax::names::{OTHER_TABLE, fold, object_name};
 use crate::syntax::parse::operands::ALL_FIELDS;
 use crate::syntax::walk::{Look, Looking, look};
 
@@ -234,7 +234,7 @@ impl Looking for Seen<'_> {
 
 /// The other name of a hidden table.
 fn other_name(name: &str) -> Ident {
-    Ident::with_quote('"', format!("__table_{name}"))
+    Ident::with_quote('"', format!("{OTHER_TABLE}{name}"))
 }
 
 /// Gives a table its other name.
