@@ -44,6 +44,8 @@ pub(crate) struct Transaction {
     pub read: BTreeSet<ObjectId>,
     /// Changes by table.
     pub staged: BTreeMap<String, Staged>,
+    /// What it has made, in order.
+    pub defined: Vec<ObjectId>,
     /// The places to which it can be rolled back, the latest last.
     pub savepoints: Vec<Savepoint>,
 }
@@ -54,6 +56,8 @@ pub(crate) struct Savepoint {
     name: String,
     /// How many changes of each table came before it.
     n_changes: BTreeMap<String, usize>,
+    /// How many objects were made before it.
+    n_defined: usize,
 }
 
 /// What a transaction changes in one table.
@@ -84,7 +88,7 @@ impl Transaction {
     /// Marks a place.
     pub fn save(&mut self, name: String) {
         let n_changes = self.staged.iter().map(|(table, staged)| (table.clone(), staged.changes.len())).collect();
-        self.savepoints.push(Savepoint { name, n_changes });
+        self.savepoints.push(Savepoint { name, n_changes, n_defined: self.defined.len() });
     }
 
     /// Forgets the latest place of that name, and those after it.
@@ -95,8 +99,8 @@ impl Transaction {
     }
 
     /// Takes back what came after the latest place of that name, which stays. What was read stays
-    /// read.
-    pub fn roll_back_to(&mut self, name: &str) -> Result<(), Error> {
+    /// read. What was made since is returned, to be dropped.
+    pub fn roll_back_to(&mut self, name: &str) -> Result<Vec<ObjectId>, Error> {
         let at = self.place(name)?;
         self.savepoints.truncate(at + 1);
         let n_changes = &self.savepoints[at].n_changes;
@@ -105,7 +109,8 @@ impl Transaction {
             !staged.changes.is_empty()
         });
         self.has_failed = false;
-        Ok(())
+        let n_defined = self.savepoints[at].n_defined.min(self.defined.len());
+        Ok(self.defined.split_off(n_defined))
     }
 
     fn place(&self, name: &str) -> Result<usize, Error> {

@@ -96,6 +96,7 @@ impl Session {
             version: None,
             read: BTreeSet::new(),
             staged: Default::default(),
+            defined: Vec::new(),
             savepoints: Vec::new(),
         });
         let written = merged.into_iter().try_for_each(|change| self.write_changed(change).map(|_| ()));

@@ -69,6 +69,9 @@ impl Session {
         for subscription in client.cursors.take_subscriptions().into_iter().chain(copied) {
             self.unsubscribe(subscription);
         }
+        if let Some(transaction) = client.transaction.take() {
+            self.undo_definitions(&transaction.defined);
+        }
         self.drop_temporary(client.temporary.take());
     }
 

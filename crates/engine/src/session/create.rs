@@ -150,11 +150,21 @@ impl Session {
             rules: Rules::default(),
             lifetime: LifetimeClause::Lasting,
         };
+        let n_rows = n_rows(&rows);
+        if self.client.transaction.is_some() {
+            self.beside_transaction(None, |session| {
+                session.define(|session| {
+                    session.create_table_named(&table, &definition)?;
+                    Ok(Outcome::done("CREATE TABLE"))
+                })
+            })?;
+            self.write_checked(&create.name, rows)?;
+            return Ok(Outcome::done(format!("SELECT {n_rows}")));
+        }
         let before = self.catalog.next_object();
         self.create_table_named(&table, &definition)?;
         let created = self.created_since(before).pop();
         self.stage_created(created);
-        let n_rows = n_rows(&rows);
         if let Err(error) = self.write_checked(&create.name, rows) {
             self.abandon_commit();
             self.drop_created(&create.name);

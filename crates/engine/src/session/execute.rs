@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::{ObjectKind, Statement};
 
+use super::defined::defines;
 use super::durable::{COLUMNS, columns_value};
 use super::files::Wanted;
 use super::latest::{CatalogFacts, EngineMoment, Latest};
@@ -88,7 +89,11 @@ impl Session {
         result
     }
 
-    fn run_one(&mut self, statement: &Statement, text: &str) -> Result<Outcome, Error> {
+    pub(super) fn run_one(&mut self, statement: &Statement, text: &str) -> Result<Outcome, Error> {
+        if self.client.transaction.is_some() && defines(statement) && !matches!(statement, Statement::CreateTableAs(_))
+        {
+            return self.define_in_transaction(statement, text);
+        }
         match statement {
             Statement::CreateTable(create) => self.define(|session| session.create_table(create, text)),
             Statement::CreateTableAs(create) => self.create_table_as(create),

@@ -34,6 +34,7 @@ mod copying;
 mod create;
 mod cursor;
 mod dataflows;
+mod defined;
 mod drop;
 mod durable;
 mod engine_state;

@@ -41,6 +41,15 @@ impl Outcome {
     pub(crate) fn done_with(tag: impl Into<String>, detail: impl Into<String>) -> Outcome {
         Outcome::Done { tag: tag.into(), detail: Some(detail.into()) }
     }
+
+    /// The outcome of what was done, with something else worth knowing.
+    pub(crate) fn with_notice(self, notice: &str) -> Outcome {
+        match self {
+            Outcome::Done { tag, detail: None } => Outcome::done_with(tag, notice),
+            Outcome::Done { tag, detail: Some(detail) } => Outcome::done_with(tag, format!("{detail}; {notice}")),
+            other => other,
+        }
+    }
 }
 
 /// An answer: rows in their final order, in batches of the same schema.

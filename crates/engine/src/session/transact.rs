@@ -11,8 +11,8 @@
 //!
 //! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
 //! table, or of a view over it, computes its answer anew. A savepoint is the number of changes
-//! before it. Left out: definitions and subscriptions are refused. The choice is recorded in
-//! decision 0035.
+//! before it. Definitions take effect beside the transaction (see [`defined`](super::defined)).
+//! Left out: subscriptions are refused. The choice is recorded in decision 0035.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{Access, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement};
 
+use super::defined::defines;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::tag::command_tag;
@@ -67,6 +68,7 @@ impl Session {
                     version: None,
                     read: BTreeSet::new(),
                     staged: BTreeMap::new(),
+                    defined: Vec::new(),
                     savepoints: Vec::new(),
                 });
                 Arc::make_mut(&mut self.client.variables).begin();
@@ -75,13 +77,19 @@ impl Session {
             TransactionStatement::Commit => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("COMMIT", "there is no transaction in progress")),
                 Some(transaction) if transaction.has_failed => {
-                    Ok(Outcome::done_with("ROLLBACK", "a statement of the transaction had failed"))
+                    let failed = Outcome::done_with("ROLLBACK", "a statement of the transaction had failed");
+                    Ok(self.rolled_back(failed, &transaction.defined))
                 }
-                Some(transaction) => self.commit_transaction(transaction),
+                Some(transaction) => {
+                    let defined = transaction.defined.clone();
+                    self.commit_transaction(transaction).inspect_err(|_| {
+                        self.undo_definitions(&defined);
+                    })
+                }
             },
             TransactionStatement::Rollback => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("ROLLBACK", "there is no transaction in progress")),
-                Some(_) => Ok(Outcome::done("ROLLBACK")),
+                Some(transaction) => Ok(self.rolled_back(Outcome::done("ROLLBACK"), &transaction.defined)),
             },
             TransactionStatement::Savepoint { name } => self.in_transaction("SAVEPOINT", |transaction| {
                 transaction.save(name);
@@ -91,8 +99,27 @@ impl Session {
                 self.in_transaction("RELEASE", |transaction| transaction.release(&name))
             }
             TransactionStatement::RollbackTo { name } => {
-                self.in_transaction("ROLLBACK", |transaction| transaction.roll_back_to(&name))
+                let mut undone = Vec::new();
+                let outcome = self.in_transaction("ROLLBACK", |transaction| {
+                    undone = transaction.roll_back_to(&name)?;
+                    Ok(())
+                })?;
+                match undone.is_empty() {
+                    true => Ok(outcome),
+                    false => {
+                        let undo = |session: &mut Session| Ok(session.rolled_back(outcome, &undone));
+                        self.beside_transaction(None, undo).map(|(outcome, _)| outcome)
+                    }
+                }
             }
+        }
+    }
+
+    /// The outcome of a rollback, once what was made is gone.
+    fn rolled_back(&mut self, outcome: Outcome, defined: &[ObjectId]) -> Outcome {
+        match self.undo_definitions(defined) {
+            Some(stays) => outcome.with_notice(&stays),
+            None => outcome,
         }
     }
 
@@ -205,7 +232,7 @@ impl Session {
     }
 
     /// Refuses to go on when something that was read has changed.
-    fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
+    pub(super) fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
         if transaction.version.is_some_and(|version| version != self.catalog.version()) {
             return Err(conflict("definitions were changed by another transaction"));
         }
@@ -367,53 +394,11 @@ fn writes(statement: &Statement) -> bool {
         | Statement::ChangesInWith(_)
         | Statement::Truncate(_)
         | Statement::CopyFrom(_) => true,
-        Statement::Subscribe(_) | Statement::Flush => false,
-        other => stands_alone(other),
+        other => defines(other),
     }
 }
 
 /// Whether a statement takes effect by itself, so that no transaction can hold it.
 fn stands_alone(statement: &Statement) -> bool {
-    match statement {
-        Statement::CreateTable(_)
-        | Statement::CreateTableAs(_)
-        | Statement::CreateSource(_)
-        | Statement::CreateView(_)
-        | Statement::CreateIndex(_)
-        | Statement::Drop(_)
-        | Statement::Alter(_)
-        | Statement::CreateSequence(_)
-        | Statement::AlterSequence(_)
-        | Statement::CreateType(_)
-        | Statement::AddLabel(_)
-        | Statement::DropType { .. }
-        | Statement::CreateSchema { .. }
-        | Statement::DropSchema { .. }
-        | Statement::Subscribe(_)
-        | Statement::Flush => true,
-        Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_)
-        | Statement::Merge(_)
-        | Statement::ChangesInWith(_)
-        | Statement::Truncate(_)
-        | Statement::CopyFrom(_)
-        | Statement::Select { .. }
-        | Statement::Explain(_)
-        | Statement::Show(_)
-        | Statement::Describe { .. }
-        | Statement::CopyTo(_)
-        | Statement::Set { .. }
-        | Statement::Reset { .. }
-        | Statement::Discard { .. }
-        | Statement::Needless { .. }
-        | Statement::SetTransaction { .. }
-        | Statement::Prepare(_)
-        | Statement::Execute(_)
-        | Statement::Deallocate { .. }
-        | Statement::Declare(_)
-        | Statement::Fetch(_)
-        | Statement::Close { .. }
-        | Statement::Transaction(_) => false,
-    }
+    matches!(statement, Statement::Subscribe(_) | Statement::Flush)
 }

@@ -36,6 +36,7 @@ mod sources;
 mod subscribe;
 mod subscribers;
 mod support;
+mod transactional_definitions;
 mod unique;
 mod waiting;
 mod workers;
