@@ -3,7 +3,7 @@
 #   make demo                     build, then watch standing queries over the flights of New York 2013
 #   make test                     everything CI runs (.ci/run)
 #   make test NAME=joins          only the Rust tests whose name contains `joins`; SEED=.. replays a random one
-#   make laws | slt | tpch | flights | graphs      one family of tests
+#   make laws | slt | tpch | tpcds | flights | graphs      one family of tests
 #   make soak                     the proofs for longer: 1,000 kills of the program, thousands of faults of a disk, random messages to a server, histories of 32 clients, fuzzers
 #   make fuzz                     fuzzers led by coverage, SECONDS_EACH=300: messages, values, rows of COPY, files of the log, crashes; inputs gather in CARGO_TARGET_DIR/fuzz/corpus
 #   make lint                     formatting and clippy
@@ -17,7 +17,7 @@ CARGO ?= cargo
 VENV ?= $(CARGO_TARGET_DIR)/venv
 BIN := $(CARGO_TARGET_DIR)/release
 
-.PHONY: help demo build test laws slt tpch flights graphs soak fuzz lint fmt expectations doc picture wheel
+.PHONY: help demo build test laws slt tpch tpcds flights graphs soak fuzz lint fmt expectations doc picture wheel
 .DEFAULT_GOAL := help
 
 help:
@@ -53,6 +53,11 @@ graphs: build $(VENV)/ready
 tpch: $(VENV)/ready
 	$(CARGO) build --release --workspace --bin tpch-check
 	$(VENV)/bin/python tests/compare/tpch.py --program $(BIN)/tpch-check
+
+tpcds: build
+	python3 -m venv $(VENV)-tpcds
+	$(VENV)-tpcds/bin/pip install --quiet --disable-pip-version-check -r tests/compare/tpcds-requirements.txt
+	$(VENV)-tpcds/bin/python tests/compare/tpcds.py --anabranch $(BIN)/anabranch
 
 FUZZERS := store:fuzz::any_bytes_may_stand_in_a_segment store:fuzz::any_bodies_may_stand_in_the_frames_of_a_segment \
 	store:fuzz::any_bodies_may_stand_in_the_frames_of_a_snapshot store:fuzz::any_bytes_may_stand_in_a_manifest \
