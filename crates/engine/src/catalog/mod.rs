@@ -31,7 +31,7 @@ use crate::functions::Function;
 use crate::nearest::nearest;
 
 pub use created::{Created, ObjectId};
-pub(crate) use object::{Arranged, Index, Maintained, Object, Retain, SourceOptions, kind_name};
+pub(crate) use object::{Arranged, CONSTRAINT, Index, IndexForm, Maintained, Object, Retain, SourceOptions, kind_name};
 pub(crate) use planning::Planning;
 pub(crate) use rules::{Counted, TableRules, number_max};
 pub(crate) use schemas::{Schema, UserType, is_temporary, schema_of};

@@ -111,6 +111,31 @@ pub(crate) struct Index {
     pub definition: String,
 }
 
+/// What an index is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexForm {
+    /// Look-ups.
+    Plain,
+    /// `CREATE UNIQUE INDEX`.
+    Unique,
+    /// `UNIQUE` of a table, which the catalogs tell as a constraint.
+    Constraint,
+}
+
+impl Index {
+    /// What it is for. (The statement that makes a constraint alters its table.)
+    pub fn form(&self) -> IndexForm {
+        match self.is_unique {
+            true if self.definition.starts_with(CONSTRAINT) => IndexForm::Constraint,
+            true => IndexForm::Unique,
+            false => IndexForm::Plain,
+        }
+    }
+}
+
+/// What the statement that makes a constraint begins with.
+pub(crate) const CONSTRAINT: &str = "ALTER TABLE ";
+
 impl Object {
     /// A relation that keeps all rows, has no key, no time and no rules, and is read by users.
     pub fn new(name: &str, kind: ObjectKind, schema: SchemaRef, definition: String) -> Object {

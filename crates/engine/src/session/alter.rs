@@ -22,7 +22,7 @@ use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
 use super::state::Session;
-use crate::catalog::{Created, Index, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
+use crate::catalog::{Created, Index, IndexForm, Object, ObjectId, Retain, TableRules, is_temporary, kind_name};
 use crate::error::Error;
 
 impl Session {
@@ -175,7 +175,7 @@ impl Session {
         for index in indexes {
             let columns: Vec<String> =
                 index.key.iter().map(|column| after.schema.field(*column).name().clone()).collect();
-            let definition = super::index::index_definition(&index.name, name, &columns, index.is_unique);
+            let definition = super::index::index_definition(&index.name, name, &columns, index.form());
             facts.push(fact(index.id, DEFINITION, definition.clone().into_bytes()));
             redefined.push((index.name, definition));
         }
@@ -364,7 +364,7 @@ impl Session {
             let is_there = |column: &String| table.columns.iter().any(|field| field.name() == column);
             // (An index on a column that goes, goes with it.)
             if columns.iter().all(is_there) {
-                self.remake_index(&index.name, name, &columns, index.is_unique)?;
+                self.remake_index(&index.name, name, &columns, index.form())?;
             }
         }
         for view in views {
@@ -372,16 +372,21 @@ impl Session {
             for index in indexes.iter().filter(|index| index.relation == view.name) {
                 let columns: Vec<String> =
                     index.key.iter().map(|column| view.schema.field(*column).name().clone()).collect();
-                self.remake_index(&index.name, &view.name, &columns, false)?;
+                self.remake_index(&index.name, &view.name, &columns, IndexForm::Plain)?;
             }
         }
         Ok(())
     }
 
-    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String], is_unique: bool) -> Result<(), Error> {
-        let definition = super::index::index_definition(name, relation, columns, is_unique);
-        match anabranch_sql::parse(&definition)?.into_iter().next().map(|parsed| parsed.statement) {
-            Some(Statement::CreateIndex(create)) => self.create_index(&create, &definition).map(drop),
+    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String], form: IndexForm) -> Result<(), Error> {
+        let definition = super::index::index_definition(name, relation, columns, form);
+        match anabranch_sql::parse(&definition)?.first().map(|parsed| &parsed.statement) {
+            Some(Statement::CreateIndex(create)) => self.create_index(create, &definition).map(drop),
+            Some(Statement::Alter(Alter { name, actions, .. }))
+                if let [AlterAction::AddUnique(unique)] = actions.as_slice() =>
+            {
+                self.restore_unique(name, unique, &definition).map(drop)
+            }
             _ => Err(Error::internal("the definition of an index makes one")),
         }
     }
@@ -480,7 +485,7 @@ impl Session {
         for index in &indexes {
             let columns: Vec<String> =
                 index.key.iter().map(|column| object.schema.field(*column).name().clone()).collect();
-            let text = super::index::index_definition(&index.name, &to, &columns, index.is_unique);
+            let text = super::index::index_definition(&index.name, &to, &columns, index.form());
             facts.push(SealedFact { object: index.id, name: DEFINITION, value: text.clone().into_bytes() });
             redefined.push((index.name.clone(), text));
         }
@@ -500,7 +505,7 @@ impl Session {
         let relation = self.catalog.get(&index.relation)?;
         let columns: Vec<String> =
             index.key.iter().map(|column| relation.schema.field(*column).name().clone()).collect();
-        let definition = super::index::index_definition(to, &index.relation, &columns, index.is_unique);
+        let definition = super::index::index_definition(to, &index.relation, &columns, index.form());
         let fact = SealedFact { object: index.id, name: DEFINITION, value: definition.clone().into_bytes() };
         self.record_definition(vec![], vec![], vec![fact])?;
         self.catalog.rename_index(name, to, definition);

@@ -6,7 +6,7 @@ use anabranch_sql::table::quoted_path;
 use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
-use crate::catalog::{Index, Object, ObjectId};
+use crate::catalog::{CONSTRAINT, Index, IndexForm, Object, ObjectId};
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -32,11 +32,14 @@ impl Session {
             (Some(name), Some((schema, _))) => format!("{schema}.{name}"),
             (Some(name), None) => name.clone(),
         };
-        let columns = unique.columns.clone();
-        let definition = index_definition(&name, table, &columns, true);
-        let (relation, name) = (table.to_owned(), Some(name));
-        let create = CreateIndex { name, if_not_exists: false, relation, columns, is_unique: true };
-        self.add_index(&create, &definition).map(drop)
+        let definition = index_definition(&name, table, &unique.columns, IndexForm::Constraint);
+        self.add_index(&of_constraint(name, table, unique), &definition).map(drop)
+    }
+
+    /// A constraint that was recorded, under its name.
+    pub(super) fn restore_unique(&mut self, table: &str, unique: &UniqueClause, text: &str) -> Result<Outcome, Error> {
+        let name = unique.name.clone().ok_or_else(|| Error::internal("a recorded constraint has a name"))?;
+        self.create_index(&of_constraint(name, table, unique), text)
     }
 
     /// The index, over rows that obey it.
@@ -63,7 +66,10 @@ impl Session {
         // too.
         let definition = match &create.name {
             Some(_) => text.to_string(),
-            None => index_definition(&name, &relation, &create.columns, create.is_unique),
+            None => {
+                let form = if create.is_unique { IndexForm::Unique } else { IndexForm::Plain };
+                index_definition(&name, &relation, &create.columns, form)
+            }
         };
         let is_unique = create.is_unique;
         let id = ObjectId::default();
@@ -81,11 +87,20 @@ impl Session {
     }
 }
 
+fn of_constraint(name: String, table: &str, unique: &UniqueClause) -> CreateIndex {
+    let (relation, columns) = (table.to_owned(), unique.columns.clone());
+    CreateIndex { name: Some(name), if_not_exists: false, relation, columns, is_unique: true }
+}
+
 /// The statement that makes an index.
-pub(super) fn index_definition(name: &str, relation: &str, columns: &[String], is_unique: bool) -> String {
-    let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
-    let unique = if is_unique { "UNIQUE " } else { "" };
-    format!("CREATE {unique}INDEX {} ON {} ({})", quoted_path(name), quoted_path(relation), columns.join(", "))
+pub(super) fn index_definition(name: &str, relation: &str, columns: &[String], form: IndexForm) -> String {
+    let columns = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+    let (name, relation) = (quoted_path(name), quoted_path(relation));
+    match form {
+        IndexForm::Plain => format!("CREATE INDEX {name} ON {relation} ({columns})"),
+        IndexForm::Unique => format!("CREATE UNIQUE INDEX {name} ON {relation} ({columns})"),
+        IndexForm::Constraint => format!("{CONSTRAINT}{relation} ADD CONSTRAINT {name} UNIQUE ({columns})"),
+    }
 }
 
 /// Positions of the columns, which must differ.

@@ -194,7 +194,7 @@ fn keys(snapshot: &Snapshot) -> impl Iterator<Item = &DescribedIndex> {
 fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
     let row = |index: &DescribedIndex| {
         let mut row = constraint(snapshot, index);
-        row.push(("constraint_type", "PRIMARY KEY".into()));
+        row.push(("constraint_type", if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" }.into()));
         row.push(("is_deferrable", false.into()));
         row.push(("initially_deferred", false.into()));
         row.push(("enforced", true.into()));

@@ -208,7 +208,6 @@ fn places(index: &DescribedIndex) -> SystemCell {
 fn indexes(snapshot: &Snapshot) -> Vec<Row> {
     let row = |index: &DescribedIndex| -> Row {
         let n_columns = index.key.len();
-        let is_key = index.constraint.is_some();
         let each = |value: i64| SystemCell::Numbers(vec![value; n_columns]);
         vec![
             ("indexrelid", index.oid.into()),
@@ -216,7 +215,7 @@ fn indexes(snapshot: &Snapshot) -> Vec<Row> {
             ("indnatts", (n_columns as i32).into()),
             ("indnkeyatts", (n_columns as i32).into()),
             ("indisunique", index.is_unique.into()),
-            ("indisprimary", is_key.into()),
+            ("indisprimary", index.is_primary.into()),
             ("indimmediate", true.into()),
             ("indisvalid", true.into()),
             ("indisready", true.into()),
@@ -236,7 +235,7 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
             ("oid", index.constraint?.into()),
             ("conname", index.name.as_str().into()),
             ("connamespace", snapshot.relations[index.relation].space.0.into()),
-            ("contype", "p".into()),
+            ("contype", if index.is_primary { "p" } else { "u" }.into()),
             ("convalidated", true.into()),
             ("conrelid", snapshot.relations[index.relation].oid.into()),
             ("conindid", index.oid.into()),

@@ -10,7 +10,7 @@ use anabranch_sql::statement::{CreateType, Made, Numbering, NumberingForm, Objec
 use arrow::datatypes::{Field, SchemaRef};
 
 use crate::catalog::created::ObjectId;
-use crate::catalog::object::{Index, Object};
+use crate::catalog::object::{Index, IndexForm, Object};
 use crate::catalog::rules::number_max;
 use crate::catalog::schemas::{Schema, UserType, schema_of};
 use crate::catalog::sequence::{CounterPlace, Sequence, sequence_of_column};
@@ -159,8 +159,9 @@ pub(super) struct DescribedIndex {
     /// The relation's place in the snapshot.
     pub relation: usize,
     pub key: Vec<usize>,
-    /// The constraint of a primary key.
+    /// The constraint of a key.
     pub constraint: Option<u32>,
+    pub is_primary: bool,
     pub is_unique: bool,
 }
 
@@ -191,13 +192,15 @@ impl Snapshot {
             relation: place,
             key: relation.primary_key.clone(),
             constraint: Some(relation.oid + 2),
+            is_primary: true,
             is_unique: true,
         };
         let of_index = |index: &Index| {
             let relation = place(&index.relation)?;
             let name = own_name(&index.name, relations.get(relation)?.space.0).to_owned();
             let (oid, key) = (number(index.id), index.key.clone());
-            Some(DescribedIndex { oid, name, relation, key, constraint: None, is_unique: index.is_unique })
+            let constraint = (index.form() == IndexForm::Constraint).then_some(oid + 1);
+            Some(DescribedIndex { oid, name, relation, key, constraint, is_primary: false, is_unique: index.is_unique })
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         let sequences = described_sequences(sequences, &objects, &relations, &schemas);
@@ -258,7 +261,7 @@ impl Snapshot {
     /// The statement that PostgreSQL would show for an index.
     pub(super) fn index_definition(&self, index: &DescribedIndex) -> String {
         let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
-        let unique = if index.constraint.is_some() { "UNIQUE " } else { "" };
+        let unique = if index.is_unique { "UNIQUE " } else { "" };
         let (name, relation) = (quoted(&index.name), quoted(&self.relations[index.relation].name));
         let space = quoted(&self.relations[index.relation].space.1);
         format!("CREATE {unique}INDEX {name} ON {space}.{relation} USING btree ({})", columns.join(", "))
@@ -266,7 +269,8 @@ impl Snapshot {
 
     pub(super) fn constraint_definition(&self, index: &DescribedIndex) -> String {
         let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
-        format!("PRIMARY KEY ({})", columns.join(", "))
+        let what = if index.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+        format!("{what} ({})", columns.join(", "))
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Times, types};
-use anabranch_sql::statement::Statement;
+use anabranch_sql::statement::{Alter, AlterAction, Statement};
 use anabranch_store::{Contents, Created, Disk, Durability, LocalDisk, Store, StoreOptions};
 use arrow::datatypes::Schema;
 
@@ -162,6 +162,11 @@ impl Session {
         match &recorded.statement {
             Statement::CreateView(create) => self.define_view(create, &recorded.text),
             Statement::CreateIndex(create) => self.create_index(create, &recorded.text),
+            Statement::Alter(Alter { name, actions, .. })
+                if let [AlterAction::AddUnique(unique)] = actions.as_slice() =>
+            {
+                self.restore_unique(name, unique, &recorded.text)
+            }
             _ => Err(Error::data("a recorded statement makes no object").with_sqlstate("XX001")),
         }
         .map(|_| ())
