@@ -290,12 +290,41 @@ pub(crate) const NAME_IT: &str =
 /// What [`in_words`] and [`convert`](crate::functions::input::convert) say of values.
 const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];
 
+/// What a function of ours says of the types of its arguments, which DataFusion puts into a message
+/// of its own. Functions of arrays are told as the operators that users write.
+fn of_coercion(told: &str) -> Option<SqlError> {
+    const OPERATORS: [(&str, &str); 2] = [("array_has_any", "&&"), ("array_has_all", "@>")];
+    let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
+    let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
+    let what = &told[..end];
+    let call = what.strip_prefix("function ")?;
+    let (name, types) = call.strip_suffix(')')?.split_once('(')?;
+    let message = match OPERATORS.iter().find(|(function, _)| *function == name) {
+        Some((_, operator)) => {
+            let (left, right) = types.split_once(", ")?;
+            format!("operator does not exist: {left} {operator} {right}")
+        }
+        None if name == "array_has" => {
+            let (list, value) = types.split_once(", ")?;
+            format!("operator does not exist: {value} = ANY ({list})")
+        }
+        None => format!("function {name}({types}) does not exist"),
+    };
+    let hint = "An explicit cast of one side, such as x::text[], may help.";
+    Some(SqlError::new(ErrorKind::Type, message).with_hint(hint))
+}
+
 /// Sorts a planner message into our kinds by its words.
 fn from_message(message: &str) -> SqlError {
     let line = first_line(message);
     if let Some(rest) = line.strip_prefix("Invalid function '") {
         let name = rest.split('\'').next().unwrap_or(rest);
         return SqlError::new(ErrorKind::UnknownName, format!("function {name} does not exist"));
+    }
+    if let Some((_, told)) = line.split_once("coercion failed with: ")
+        && let Some(error) = of_coercion(told)
+    {
+        return error;
     }
     if line.contains("No function matches") || line.contains("Function '") {
         let mut words = line.split('\'');
@@ -378,6 +407,13 @@ fn known_message(line: &str) -> Option<SqlError> {
     }
     if line.starts_with("Inconsistent data length across values list") {
         return Some(SqlError::new(ErrorKind::Syntax, "VALUES lists must all be the same length"));
+    }
+    if line.contains("nsupported binary operator: PGOverlap") {
+        let hint = "Both sides are arrays of one type: ARRAY[a] && b.";
+        return Some(typed("operator && takes two arrays".into()).with_hint(hint));
+    }
+    if line.contains("date_part requires non-empty constant string") {
+        return Some(SqlError::unsupported("date_part() of a part that is not written out", UNITS));
     }
     if line.starts_with("unnest() can only be applied to array") {
         return Some(

@@ -342,9 +342,25 @@ impl Finding {
                 self.alike(&chosen, schema, wanted);
             }
             Expr::ScalarFunction(call) => self.call(call, schema, wanted),
-            Expr::AggregateFunction(AggregateFunction { params, .. }) => {
-                params.args.iter().for_each(|arg| self.expr(arg, schema, None));
+            Expr::AggregateFunction(AggregateFunction { params, func }) => {
+                let is_percentile = func.name().starts_with("percentile_");
+                let part = is_percentile.then_some(DataType::Float64);
+                let wanted = |at: usize| part.as_ref().filter(|_| at > 0);
+                params.args.iter().enumerate().for_each(|(at, arg)| self.expr(arg, schema, wanted(at)));
                 params.filter.iter().for_each(|filter| self.expr(filter, schema, Some(&DataType::Boolean)));
+            }
+            Expr::WindowFunction(call) => {
+                let first = call.params.args.first().and_then(|value| self.type_of(value, schema));
+                for (at, arg) in call.params.args.iter().enumerate() {
+                    let wanted = match (call.fun.name(), at) {
+                        ("lag" | "lead" | "nth_value", 1) | ("ntile", 0) => Some(DataType::Int32),
+                        ("lag" | "lead", 2) => first.clone(),
+                        _ => None,
+                    };
+                    self.expr(arg, schema, wanted.as_ref());
+                }
+                let around = call.params.partition_by.iter().chain(call.params.order_by.iter().map(|key| &key.expr));
+                around.for_each(|value| self.expr(value, schema, None));
             }
             other => {
                 let walked = other.apply_children(|child| {
@@ -390,15 +406,39 @@ impl Finding {
         if matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "mod") {
             return self.alike(&args, schema, wanted);
         }
-        if let ("array_has", [list, element]) = (name, args.as_slice()) {
-            // `element = ANY(list)`
-            let wanted = self.type_of(element, schema).map(list_of);
-            self.expr(list, schema, wanted.as_ref());
-            return self.expr(element, schema, None);
+        if let Some(wanted) = self.of_lists(name, &args, schema) {
+            return args.iter().zip(wanted).for_each(|(arg, wanted)| self.expr(arg, schema, wanted.as_ref()));
         }
         for (at, arg) in args.iter().enumerate() {
             self.expr(arg, schema, argument(name, args.len(), at).as_ref());
         }
+    }
+}
+
+impl Finding {
+    /// The types of the arguments of a function of lists, beside those that are known.
+    fn of_lists(&self, name: &str, args: &[&Expr], schema: &DFSchema) -> Option<Vec<Option<DataType>>> {
+        let known = |at: usize| args.get(at).and_then(|arg| self.type_of(arg, schema));
+        let element = |list: Option<DataType>| match list? {
+            DataType::List(element) => Some(element.data_type().clone()),
+            _ => None,
+        };
+        let list_beside = |at: usize| known(at).map(list_of);
+        Some(match name {
+            // `element = ANY(list)`
+            "array_has" => vec![list_beside(1), element(known(0))],
+            "array_append" | "array_position" | "array_positions" | "array_remove" => {
+                vec![list_beside(1), element(known(0)), Some(DataType::Int64)]
+            }
+            "array_prepend" => vec![element(known(1)), list_beside(0)],
+            "array_replace" => vec![list_beside(1), element(known(0)), element(known(0))],
+            "array_concat" | "array_has_all" | "array_has_any" | "array_compare" => {
+                let list = (0..args.len()).find_map(known);
+                vec![list; args.len()]
+            }
+            name if name.ends_with("like_any") || name.ends_with("like_all") => vec![Some(TEXT), Some(list_of(TEXT))],
+            _ => return None,
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 //! engine's to give: rows of a table with such columns end with the place of the row in the
 //! statement, and, for each such column, with whether the row wants a number.
 
+mod places;
 mod target;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::syntax::parse::{change::exists, parse_expr};
 use crate::syntax::statement::{Delete, Insert, Update};
 use crate::syntax::template::template;
 use crate::translate::{Translator, conform};
+use places::with_places;
 use target::{Target, column, is_bare, is_default, quoted};
 
 /// Whether rows of `VALUES` are selected, since they have subqueries. (DEFAULT is a word of
@@ -61,6 +63,8 @@ impl Planner<'_> {
                 _ => {
                     let rows = context.logical(&insert.query)?;
                     let given = rows.schema().fields().len();
+                    let placed = if target.is_numbered() { with_places(&rows)? } else { None };
+                    let rows = placed.unwrap_or(rows);
                     columns.iter().take(given).try_for_each(|at| target.check_given(*at, insert.overriding))?;
                     (rows, given)
                 }

@@ -11,6 +11,7 @@ use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
+use super::places::PLACE;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
 use crate::literal_rows::literal_columns;
@@ -190,6 +191,11 @@ impl Target {
         (0..self.made.len()).filter(|at| matches!(self.made[*at], Made::Numbered(_))).collect()
     }
 
+    /// Whether rows of the table are numbered.
+    pub(super) fn is_numbered(&self) -> bool {
+        !self.numbered().is_empty()
+    }
+
     /// The marks of an insertion's rows; see the [module](self).
     pub(super) fn marks(
         &self,
@@ -202,11 +208,13 @@ impl Target {
         if numbered.is_empty() {
             return vec![];
         }
-        if given < rows.schema().fields().len() {
+        let place = rows.schema().index_of_column_by_name(None, PLACE);
+        if given < rows.schema().fields().len() && place.is_none() {
             return (0..=numbered.len()).map(|n| column(rows, given + n).alias(format!("__mark_{n}"))).collect();
         }
         let wants = |at: &usize| overriding == Overriding::User || !columns.iter().take(given).any(|c| c == at);
-        let marks = std::iter::once(lit(0i64)).chain(numbered.iter().map(|at| lit(wants(at))));
+        let place = place.map_or(lit(0i64), |at| cast(column(rows, at), DataType::Int64));
+        let marks = std::iter::once(place).chain(numbered.iter().map(|at| lit(wants(at))));
         marks.enumerate().map(|(n, mark)| mark.alias(format!("__mark_{n}"))).collect()
     }
 

@@ -40,7 +40,7 @@ use datafusion_functions_aggregate::string_agg::StringAgg;
 use datafusion_functions_aggregate::sum::Sum;
 use datafusion_functions_aggregate::variance::{VariancePopulation, VarianceSample};
 
-use crate::resolve::documents::is_kind_of_text;
+use crate::resolve::documents::{form_of, is_kind_of_text};
 
 static ALL: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(|| {
     vec![
@@ -162,6 +162,10 @@ impl<F: AggregateUDFImpl + Debug + Eq + Hash> AggregateUDFImpl for Described<F> 
     fn return_field(&self, arg_fields: &[FieldRef]) -> DfResult<FieldRef> {
         let field = self.0.return_field(arg_fields)?;
         // (A scalar subquery is the least of its one row: a document stays one.)
+        let of_documents = arg_fields.first().and_then(|of| form_of(of)).filter(|_| self.0.name() == "array_agg");
+        if let Some(form) = of_documents {
+            return Ok(Arc::new(form.mark_list(Field::clone(&field))));
+        }
         match arg_fields.first().filter(|_| matches!(self.0.name(), "min" | "max" | "any_value")) {
             Some(of) if is_kind_of_text(of) => Ok(Arc::new(Field::clone(&field).with_metadata(of.metadata().clone()))),
             _ => Ok(field),

@@ -13,14 +13,17 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, DynComparator, Int32Array, ListArray, UInt32Array, make_comparator,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{SortOptions, cast, concat, take};
-use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, Int64Type};
 use datafusion_common::{Result as DfResult, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use self::change::{append, assign, assign_part, join, prepend, remove, replace, reverse, slice, trim};
 use self::look::{
@@ -29,7 +32,8 @@ use self::look::{
 };
 pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
-use crate::resolve::type_names::sql_name;
+use crate::resolve::documents::{form_in_list, form_of};
+use crate::resolve::type_names::{is_number, sql_name};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +193,7 @@ impl ArrayFunction {
                 (DataType::Null, of) => of.clone(),
                 (_, DataType::Null) => common,
                 (common, of) => union_type(common, of).filter(|union| {
-                    let is_number = |is: &DataType| is.is_numeric();
+                    let is_number = |is: &DataType| is.is_numeric() || *is == numeric::TYPE;
                     is_number(common) == is_number(of) && (union == common || union == of || is_number(of))
                 })?,
             };
@@ -223,8 +227,12 @@ impl ScalarUDFImpl for ArrayFunction {
             let types: Vec<String> = types.iter().map(sql_name).collect();
             return plan_err!("function {}({}) does not exist", self.name, types.join(", "));
         };
-        let coerced = self.takes.iter().take(types.len()).map(|kind| match kind {
+        // (The planner has no casts to plain numerics: `settle_arguments` makes that of an
+        // element.)
+        let is_settled = |is: &DataType| common == numeric::TYPE && is_number(is);
+        let coerced = self.takes.iter().zip(types).map(|(kind, is)| match kind {
             ArrayCall::Array => list_of(common.clone()),
+            ArrayCall::Element if is_settled(is) => is.clone(),
             ArrayCall::Element => common.clone(),
             ArrayCall::Int => DataType::Int64,
         });
@@ -241,6 +249,22 @@ impl ScalarUDFImpl for ArrayFunction {
             Answer::Bool => DataType::Boolean,
             Answer::Text => DataType::Utf8View,
         })
+    }
+
+    /// (Lists of documents are told as such, and so are their elements.)
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name, self.return_type(&types)?, true);
+        let form = self.takes.iter().zip(args.arg_fields).find_map(|(kind, field)| match kind {
+            ArrayCall::Array => form_in_list(field),
+            ArrayCall::Element => form_of(field),
+            ArrayCall::Int => None,
+        });
+        Ok(Arc::new(match (form, self.answer) {
+            (Some(form), Answer::Array) => form.mark_list(field),
+            (Some(form), Answer::Element) => form.mark(field),
+            _ => field,
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

@@ -17,6 +17,7 @@ use datafusion_expr::{
 use crate::functions::numerics::plain_among;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::resolve::common_types::{float_of_numbers, timestamp_among_dates};
+use crate::resolve::documents::form_in_list;
 use crate::resolve::type_names::{is_text, sql_name};
 
 const NAME: &str = "coalesce";
@@ -86,7 +87,10 @@ impl ScalarUDFImpl for Coalesce {
             let is_nullable = args.arg_fields.iter().all(|field| field.is_nullable());
             return Ok(Arc::new(Field::new(NAME, common, is_nullable)));
         }
-        self.inner.return_field_from_args(args)
+        let of_documents = args.arg_fields.first().and_then(|first| form_in_list(first));
+        let field = self.inner.return_field_from_args(args)?;
+        // (ARRAY(query) is a list of documents, or an empty one.)
+        Ok(of_documents.map_or(field.clone(), |form| Arc::new(form.mark_list(Field::clone(&field)))))
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {

@@ -29,6 +29,7 @@ pub(crate) mod forms;
 pub mod input;
 pub(crate) mod intervals;
 pub(crate) mod json;
+pub(crate) mod like_lists;
 pub(crate) mod moment_series;
 pub(crate) mod number_casts;
 pub(crate) mod numeric_casts;

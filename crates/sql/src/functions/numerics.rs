@@ -31,6 +31,7 @@ use datafusion_expr::{
 use crate::functions::checked::check_function;
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
+use crate::resolve::documents::form_of;
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Digits before the point for which a decimal that may need more digits than there are keeps its
@@ -335,6 +336,18 @@ impl ScalarUDFImpl for Choosing {
         }
     }
 
+    /// (An array of documents is told as such, and so is a document that is not another.)
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        let form = args.arg_fields.iter().find_map(|field| form_of(field));
+        Ok(Arc::new(match (form, self.name()) {
+            (Some(form), MAKE_ARRAY) => form.mark_list(field),
+            (Some(form), "nullif") => form.mark(field),
+            _ => field,
+        }))
+    }
+
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match plain_among(arg_types).or_else(|| self.of_literals(arg_types)) {
             // (The planner has no cast to plain numerics: `settle_arguments` makes it; literals are
@@ -369,6 +382,7 @@ pub(crate) fn plain_among(arg_types: &[DataType]) -> Option<DataType> {
 }
 
 const MAKE_ARRAY: &str = "make_array";
+const ARRAY_HAS: &str = "array_has";
 
 /// The type of intervals, times, arrays or bytes, which literals beside them will have.
 fn one_beside_text(arg_types: &[DataType]) -> Option<DataType> {
@@ -398,6 +412,20 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
     match expr {
         Expr::ScalarFunction(mut call) => {
             let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<DfResult<Vec<_>>>()?;
+            if let (true, Some(DataType::List(of))) = (call.func.name().starts_with("array_"), types.first())
+                && *of.data_type() == TYPE
+            {
+                // An element beside a list of plain numerics is one.
+                let mut is_changed = false;
+                for (arg, is) in call.args.iter_mut().zip(&types).skip(1) {
+                    if is.is_decimal() || is.is_integer() && call.func.name() == ARRAY_HAS {
+                        *arg = datafusion_expr::cast(std::mem::take(arg), TYPE);
+                        is_changed = true;
+                    }
+                }
+                let call = Expr::ScalarFunction(call);
+                return Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) });
+            }
             if !types.contains(&TYPE) {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }

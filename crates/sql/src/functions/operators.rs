@@ -28,9 +28,11 @@ pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
     if is_left == 0 && is_right == 0 {
         return None;
     }
-    // A literal in quotes beside an array is one.
+    // A literal in quotes beside an array is one, and so is NULL where it is compared.
+    let joins = expr.op == BinaryOperator::StringConcat;
     let as_array = |side: &Expr, is: &DataType, other: &DataType| match side {
         Expr::Literal(..) if is_text(is) && depth(other) > 0 => Some(cast(side.clone(), other.clone())),
+        _ if is.is_null() && depth(other) > 0 && !joins => Some(cast(side.clone(), other.clone())),
         _ => None,
     };
     let is_equality = matches!(expr.op, BinaryOperator::Eq | BinaryOperator::NotEq);

@@ -23,8 +23,8 @@ use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
-    aggregates, arrays, branches, bytea, cut_time, deviations, forms, json, ordered_sets, regex, similar, text, texts,
-    trigonometry, unicode_forms, user_types,
+    aggregates, arrays, branches, bytea, cut_time, deviations, forms, json, like_lists, ordered_sets, regex, similar,
+    text, texts, trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 
@@ -78,6 +78,7 @@ impl Functions {
             .chain(regex::all())
             .chain(forms::all())
             .chain(json::all())
+            .chain(like_lists::all())
             .chain(texts::all())
             .chain(unicode_forms::all())
             .chain(user_types::all())
@@ -107,9 +108,10 @@ impl Functions {
         Self { scalar, aggregate, window }
     }
 
-    /// All names, for hints.
+    /// All names that users may write, for hints.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.scalar.keys().chain(self.aggregate.keys()).chain(self.window.keys()).map(String::as_str)
+        let all = self.scalar.keys().chain(self.aggregate.keys()).chain(self.window.keys()).map(String::as_str);
+        all.filter(|name| !name.starts_with("__"))
     }
 }
 

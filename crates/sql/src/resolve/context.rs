@@ -112,6 +112,8 @@ impl<'a> Context<'a> {
 
     /// DataFusion's first plan of a query.
     pub(crate) fn logical(&self, query: &ast::Query) -> DfResult<LogicalPlan> {
+        let written = self.parameters.written(query)?;
+        let query = written.as_ref().unwrap_or(query);
         let plan = |query: ast::Query| {
             let statement = ast::Statement::Query(Box::new(query));
             let mut parameters = self.parameters.context();

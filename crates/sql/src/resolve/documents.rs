@@ -35,9 +35,17 @@ impl DocumentForm {
 
     /// The field with the mark.
     pub(crate) fn mark(self, field: Field) -> Field {
-        field.with_metadata(HashMap::from([(KEY.to_string(), self.name().to_string())]))
+        marked(field, self.name())
+    }
+
+    /// The field of lists of documents, with their mark.
+    pub(crate) fn mark_list(self, field: Field) -> Field {
+        marked(field, &format!("{}{OF_LIST}", self.name()))
     }
 }
+
+/// What the mark of a list ends with.
+const OF_LIST: &str = "[]";
 
 /// What marks begin with; the name of the type follows.
 const PREFIX: &str = "anabranch.";
@@ -83,14 +91,22 @@ pub(crate) fn shown_form_of(field: &Field) -> Option<TextLimit> {
 
 /// The form of a marked field.
 pub(crate) fn form_of(field: &Field) -> Option<DocumentForm> {
-    let name = field.metadata().get(KEY)?;
+    named_form(field.metadata().get(KEY)?)
+}
+
+/// The form of the documents in the lists of a marked field.
+pub(crate) fn form_in_list(field: &Field) -> Option<DocumentForm> {
+    named_form(field.metadata().get(KEY)?.strip_suffix(OF_LIST)?)
+}
+
+fn named_form(name: &str) -> Option<DocumentForm> {
     [DocumentForm::Json, DocumentForm::Jsonb].into_iter().find(|form| form.name() == name)
 }
 
 /// Whether a marked field is of a type whose values mean more than their texts: a document, or a
-/// label.
+/// label; or a list of documents.
 pub(crate) fn is_kind_of_text(field: &Field) -> bool {
-    form_of(field).is_some() || EnumMark::of(field).is_some()
+    form_of(field).is_some() || EnumMark::of(field).is_some() || form_in_list(field).is_some()
 }
 
 /// The limit of a column, those of documents in answers too.

@@ -16,3 +16,4 @@ pub(crate) mod types;
 pub(crate) mod unknown;
 pub mod user_types;
 pub(crate) mod value_errors;
+mod written_parameters;

@@ -5,13 +5,19 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result as DfResult, ScalarValue};
 use datafusion_expr::Expr;
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
+use datafusion_expr::sqlparser::ast;
 use datafusion_sql::planner::PlannerContext;
+
+use crate::error::SqlError;
+use crate::resolve::type_names::is_text;
+use crate::resolve::written_parameters::write;
 
 /// What stands for `$1`, `$2` ..
 #[derive(Clone, Debug, Default)]
@@ -25,6 +31,8 @@ pub enum Parameters {
     Types(Arc<[DataType]>),
     /// Values of all.
     Values(Arc<[ScalarValue]>),
+    /// Values of all, which are written into the query before it is planned.
+    Written(Arc<[ScalarValue]>),
 }
 
 impl Parameters {
@@ -32,12 +40,35 @@ impl Parameters {
     pub(crate) fn context(&self) -> PlannerContext {
         let field = |data_type: DataType| -> FieldRef { Arc::new(Field::new("", data_type, true)) };
         let fields: Vec<Option<FieldRef>> = match self {
-            Parameters::None => return PlannerContext::new(),
+            Parameters::None | Parameters::Written(_) => return PlannerContext::new(),
             Parameters::Known(types) => types.iter().map(|known| known.clone().map(field)).collect(),
             Parameters::Types(types) => types.iter().cloned().map(field).map(Some).collect(),
             Parameters::Values(values) => values.iter().map(|value| Some(field(value.data_type()))).collect(),
         };
         PlannerContext::new().with_prepare_param_data_types(fields)
+    }
+
+    /// The query with the values in it, where they are written.
+    pub(crate) fn written(&self, query: &ast::Query) -> Result<Option<ast::Query>, SqlError> {
+        match self {
+            Parameters::Written(values) => write(query, values).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Values that stand for those that come later, where a place takes a constant only: they tell
+    /// a query's columns.
+    pub fn samples(types: &[DataType]) -> Parameters {
+        let sample = |is: &DataType| match is {
+            is if is_text(is) => Ok(ScalarValue::Utf8View(Some("day".to_owned()))),
+            is if is.is_integer() => ScalarValue::Int64(Some(1)).cast_to(is),
+            is if is.is_floating() || is.is_decimal() => ScalarValue::Float64(Some(0.5)).cast_to(is),
+            DataType::Boolean => Ok(ScalarValue::Boolean(Some(true))),
+            // (Half of all as well, though it has no cast.)
+            is if *is == numeric::TYPE => Ok(ScalarValue::Float64(Some(0.5))),
+            is => ScalarValue::try_from(is),
+        };
+        Parameters::Written(types.iter().map(|is| sample(is).unwrap_or(ScalarValue::Null)).collect())
     }
 
     /// The plan with the values in place of the parameters.

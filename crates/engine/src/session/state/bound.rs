@@ -145,17 +145,17 @@ impl BoundStatement {
     /// # Errors
     /// What is wrong with the statement.
     pub fn plan_now(&self, context: &PlanContext<'_>, plan: Planning<'_>) -> Result<Named, Error> {
-        match context.plan(self.parameters(), plan) {
-            // A place that takes a constant only: any value tells the columns.
-            Err(error)
-                if self.values.is_none()
-                    && !self.types.is_empty()
-                    && !error.message.starts_with("operator does not exist") =>
-            {
-                context.plan(self.nulls()?, plan).map_err(|_| error)
-            }
-            planned => planned,
-        }
+        let error = match context.plan(self.parameters(), plan) {
+            Err(error) if !self.types.is_empty() && !error.message.contains("does not exist") => error,
+            planned => return planned,
+        };
+        // A place that takes a constant only: any value tells the columns, the statement's own are
+        // written into it.
+        let others = match &self.values {
+            Some(values) => vec![Parameters::Written(Arc::clone(values))],
+            None => vec![self.nulls()?, Parameters::samples(&self.types)],
+        };
+        others.into_iter().find_map(|parameters| context.plan(parameters, plan).ok()).ok_or(error)
     }
 }
 

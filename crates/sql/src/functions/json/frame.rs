@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
+use anabranch_batch::{json, numeric};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanBuilder, Int32Builder, ListBuilder, StringViewArray, StringViewBuilder,
 };
@@ -22,10 +22,9 @@ use datafusion_expr::{
 };
 
 use super::document::quoted;
-use super::row;
+use super::{list, row};
 use crate::functions::output::{is_null, printer};
-use crate::functions::table::call;
-use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// What an argument is.
@@ -98,6 +97,11 @@ pub(super) enum FrameOut {
     Texts(Vec<Option<String>>),
 }
 
+/// A text as a document in normal form.
+pub(super) fn normalised(text: String) -> Result<FrameOut, String> {
+    json::normal(&text).map(FrameOut::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
+}
+
 pub(super) type Compute = fn(&[Arg]) -> Result<FrameOut, String>;
 
 /// See the [module](self).
@@ -163,11 +167,7 @@ impl JsonFunction {
             if self.takes(at) != Some(Takes::Any) {
                 return None;
             }
-            if matches!(arg, Expr::ScalarFunction(_)) {
-                return row::marked(arg, schema, document);
-            }
-            let (_, field) = arg.to_field(schema).ok()?;
-            form_of(&field).map(|_| document(arg.clone()))
+            with_mark(arg, schema)
         };
         let marked: Vec<Option<Expr>> = args.iter().enumerate().map(marked).collect();
         let any = marked.iter().any(Option::is_some);
@@ -175,9 +175,73 @@ impl JsonFunction {
     }
 }
 
+/// A value in a call around it, whose mark stays where that of a column does not; a row so in all
+/// its columns, and a row that may be NULL in all its branches.
+fn with_mark(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Expr::Case(case) = value {
+        let mut case = case.clone();
+        let mut is_changed = false;
+        for (_, then) in &mut case.when_then_expr {
+            if let Some(marked) = row::marked(then, schema, document) {
+                **then = marked;
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            return Some(Expr::Case(case));
+        }
+    }
+    let (is_document, is_list) = kind_of(value, schema)?;
+    if is_list {
+        return (!list::is_marked(value)).then(|| list::marked(value.clone()));
+    }
+    match value {
+        // (The mark of what is chosen is that of an argument, which a column has not.)
+        Expr::ScalarFunction(call) if !CHOOSING.contains(&call.func.name()) => row::marked(value, schema, document),
+        _ => is_document.then(|| document(value.clone())),
+    }
+}
+
+/// Whether a value is a document, and whether it is a list of these; of what CASE and its like
+/// choose, the first branch that is one tells.
+fn kind_of(value: &Expr, schema: &DFSchema) -> Option<(bool, bool)> {
+    let (_, field) = value.to_field(schema).ok()?;
+    let of_field = (form_of(&field).is_some(), form_in_list(&field).is_some());
+    let branches: Vec<&Expr> = match value {
+        Expr::Case(case) => {
+            case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref()).collect()
+        }
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.func.name()) && call.func.name() != ELEMENT => {
+            call.args.iter().collect()
+        }
+        _ => return Some(of_field),
+    };
+    let told = branches.into_iter().filter_map(|branch| kind_of(branch, schema)).find(|kind| *kind != (false, false));
+    Some(told.unwrap_or(of_field))
+}
+
+/// The function of an element of a list.
+const ELEMENT: &str = "array_element";
+
+/// Functions that give one of their arguments, or an element of it.
+const CHOOSING: [&str; 3] = [ELEMENT, "coalesce", "nullif"];
+
 /// A document in a call, whose mark stays where that of a column does not.
 fn document(value: Expr) -> Expr {
-    call("__json_document", vec![value])
+    udf_of_document().call(vec![value])
+}
+
+/// The function that gives a document as it is, with its mark.
+pub(super) fn udf_of_document() -> Arc<ScalarUDF> {
+    JsonFunction::udf(DescribedField {
+        name: "__json_document",
+        takes: &[Takes::Document],
+        required: 1,
+        repeats: false,
+        is_strict: true,
+        gives: Gives::Json,
+        compute: |args| Ok(FrameOut::Text(args[0].text().to_string())),
+    })
 }
 
 /// The call with marks, if it is one of a function of documents that lacks them.
@@ -185,7 +249,7 @@ pub(crate) fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::ScalarFunction(function) = &expr else { return Transformed::no(expr) };
     let Some(own) = function.func.inner().downcast_ref::<JsonFunction>() else { return Transformed::no(expr) };
     match own.with_marks(&function.args, schema) {
-        Some(args) => Transformed::yes(call(own.of.name, args)),
+        Some(args) => Transformed::yes(function.func.call(args)),
         None => Transformed::no(expr),
     }
 }
@@ -241,7 +305,7 @@ impl ScalarUDFImpl for JsonFunction {
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         Ok(match self.with_marks(&args, info.schema()) {
-            Some(args) => ExprSimplifyResult::Simplified(call(self.of.name, args)),
+            Some(args) => ExprSimplifyResult::Simplified(JsonFunction::udf(self.of).call(args)),
             None => ExprSimplifyResult::Original(args),
         })
     }
@@ -250,7 +314,8 @@ impl ScalarUDFImpl for JsonFunction {
         let n_rows = args.number_rows;
         let columns = args.args.iter().enumerate().map(|(at, arg)| {
             let takes = self.takes(at).unwrap_or(Takes::Any);
-            Column::new(takes, arg.to_array(n_rows)?, args.arg_fields.get(at).and_then(|field| form_of(field)))
+            let form = args.arg_fields.get(at).and_then(|field| form_of(field).or_else(|| form_in_list(field)));
+            Column::new(takes, arg.to_array(n_rows)?, form)
         });
         let columns = columns.collect::<DfResult<Vec<Column>>>()?;
         let mut builder = Builder::new(self.of.gives);
@@ -367,7 +432,7 @@ fn finished(name: &str, was_quoted: bool) -> Option<String> {
     }
 }
 
-/// Appends a value as a document.
+/// Appends a value as a document; those of a list have the form that is told of the list.
 fn push_value(values: &ArrayRef, row: usize, form: Option<DocumentForm>, out: &mut String) {
     if is_null(values, row) {
         out.push_str("null");
@@ -381,7 +446,7 @@ fn push_value(values: &ArrayRef, row: usize, form: Option<DocumentForm>, out: &m
             if at > 0 {
                 out.push(',');
             }
-            push_value(&list, at, None, out);
+            push_value(&list, at, form, out);
         }
         out.push(']');
         return;

@@ -1,13 +1,16 @@
 //! Functions and operators of `json` and `jsonb`, as in PostgreSQL 15, chapter 9.16.
 //!
 //! Reading order: [`document`] (trees of documents), [`frame`] (functions as data), this table,
-//! [`operators`], [`order`], [`path`] (`jsonpath`).
+//! [`build`], [`edit`], [`operators`], [`order`], [`path`] (`jsonpath`).
 //!
 //! Left out: records (`json_populate_record`), and functions of two types in one call.
 
 mod assign;
+mod build;
 mod document;
+mod edit;
 mod frame;
+mod list;
 pub(crate) mod operators;
 mod order;
 mod path;
@@ -20,10 +23,12 @@ use anabranch_batch::TextLimit;
 use anabranch_batch::json::normal;
 use datafusion_expr::ScalarUDF;
 
-use document::{Document, DocumentNode, Value, place, quoted};
+use build::{array_of, joined, line, object_of, object_of_lists, of_list, pair};
+use document::{Document, DocumentNode, Value, quoted};
+use edit::{delete, delete_all, delete_path, set};
 use frame::Takes::{Any, Bool, Document as Doc, Key, Path, Text};
 pub(crate) use frame::marked;
-use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes};
+use frame::{Arg, Compute, DescribedField, FrameOut, Gives, JsonFunction, Takes, normalised, udf_of_document};
 use path::Question;
 
 /// The function of rows with documents, which programs that are cut from queries name.
@@ -33,7 +38,7 @@ pub(crate) fn document_row() -> Arc<ScalarUDF> {
 
 /// All functions of documents.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    TABLE.iter().map(|(name, takes, required, gives, compute)| {
+    let of_table = TABLE.iter().map(|(name, takes, required, gives, compute)| {
         JsonFunction::udf(DescribedField {
             name,
             takes,
@@ -43,7 +48,8 @@ pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
             gives: *gives,
             compute: *compute,
         })
-    })
+    });
+    of_table.chain([list::udf(), udf_of_document()])
 }
 
 /// Functions whose last argument may be there any number of times, also none.
@@ -79,7 +85,6 @@ type Row = (&'static str, &'static [Takes], usize, Gives, Compute);
 const TABLE: &[Row] = &[
     ("json_in", &[Text], 1, Gives::Json, |args| read(TextLimit::Json, args)),
     ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
-    ("__json_document", &[Doc], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("__jsonb_document", &[Doc], 1, Gives::Jsonb, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
     ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get_of_jsonb(args, raw)),
@@ -103,6 +108,8 @@ const TABLE: &[Row] = &[
     ("__json_element", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(line(&args[0])))),
     ("__json_list", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("[{}]", joined(args[0].path()).trim_start())))),
     ("__jsonb_list", &[Path], 1, Gives::Jsonb, |args| normalised(format!("[{}]", joined(args[0].path())))),
+    ("__json_of_list", &[Any, Bool], 2, Gives::Json, |args| of_list(args).map(FrameOut::Text)),
+    ("__jsonb_of_list", &[Any, Bool], 2, Gives::Jsonb, |args| normalised(of_list(args)?)),
     ("__json_object", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("{{ {} }}", joined(args[0].path()))))),
     ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
     ("to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
@@ -236,10 +243,6 @@ fn read(form: TextLimit, args: &[Arg]) -> Result<FrameOut, String> {
     form.fit(text).map(|fitted| FrameOut::Text(fitted.into_owned())).ok_or_else(|| form.misfit(text))
 }
 
-fn normalised(text: String) -> Result<FrameOut, String> {
-    normal(&text).map(FrameOut::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
-}
-
 fn get(args: &[Arg], take: Take) -> Result<FrameOut, String> {
     let document = Document::read(args[0].text())?;
     let node = match &args[1] {
@@ -316,249 +319,6 @@ fn concat(args: &[Arg]) -> Result<FrameOut, String> {
         (_, Value::Object(_)) => both('[', ']', inner(&left), right.raw(&right.root).to_string()),
         _ => both('[', ']', inner(&left), inner(&right)),
     }
-}
-
-fn delete(args: &[Arg]) -> Result<FrameOut, String> {
-    let document = Document::read(args[0].text())?;
-    match &args[1] {
-        Arg::Number(at) => match &document.root.value {
-            Value::Array(elements) => {
-                let gone = place(*at, elements.len());
-                without(&document, |at, _| Some(at) == gone)
-            }
-            Value::Object(_) => Err("cannot delete from object using integer index".to_string()),
-            _ => Err("cannot delete from scalar".to_string()),
-        },
-        name => without(&document, |_, own| own == Some(name.text())),
-    }
-}
-
-fn delete_all(args: &[Arg]) -> Result<FrameOut, String> {
-    let document = Document::read(args[0].text())?;
-    let names: Vec<&str> = args[1].path().iter().flatten().map(String::as_str).collect();
-    without(&document, |_, own| own.is_some_and(|own| names.contains(&own)))
-}
-
-/// The document without members of these names, or elements that are these strings.
-fn without(document: &Document<'_>, is_gone: impl Fn(usize, Option<&str>) -> bool) -> Result<FrameOut, String> {
-    let parts: Vec<String> = match &document.root.value {
-        Value::Object(members) => members
-            .iter()
-            .enumerate()
-            .filter(|(at, (name, _))| !is_gone(*at, Some(name)))
-            .map(|(_, (name, node))| format!("{}: {}", quoted(name), document.raw(node)))
-            .collect(),
-        Value::Array(elements) => elements
-            .iter()
-            .enumerate()
-            .filter(|(at, node)| {
-                let own = match &node.value {
-                    Value::String(text) => Some(text.as_str()),
-                    _ => None,
-                };
-                !is_gone(*at, own)
-            })
-            .map(|(_, node)| document.raw(node).to_string())
-            .collect(),
-        _ => return Err("cannot delete from scalar".to_string()),
-    };
-    let (open, close) = if matches!(document.root.value, Value::Object(_)) { ('{', '}') } else { ('[', ']') };
-    normalised(format!("{open}{}{close}", parts.join(", ")))
-}
-
-fn delete_path(args: &[Arg]) -> Result<FrameOut, String> {
-    let document = Document::read(args[0].text())?;
-    if document.root.is_scalar() {
-        return Err("cannot delete path in scalar".to_string());
-    }
-    normalised(changed(&document, &document.root, args[1].path(), &Change::Delete)?)
-}
-
-/// What becomes of the place that a path leads to.
-enum Change<'a> {
-    Delete,
-    /// Sets the place, and makes it where it is not there, if that is wanted.
-    Set {
-        value: &'a str,
-        creates: bool,
-    },
-    /// Puts a value beside the place.
-    Insert {
-        value: &'a str,
-        after: bool,
-    },
-}
-
-fn set(args: &[Arg], inserts: bool) -> Result<FrameOut, String> {
-    let document = Document::read(args[0].text())?;
-    let value = args[2].text();
-    Document::read(value)?;
-    let flag = match args.get(3) {
-        Some(Arg::Bool(flag)) => *flag,
-        _ => !inserts,
-    };
-    if document.root.is_scalar() {
-        return Err("cannot set path in scalar".to_string());
-    }
-    let change = match inserts {
-        true => Change::Insert { value, after: flag },
-        false => Change::Set { value, creates: flag },
-    };
-    normalised(changed(&document, &document.root, args[1].path(), &change)?)
-}
-
-/// A value's text with the place changed that a path leads to.
-fn changed(
-    document: &Document<'_>,
-    node: &DocumentNode,
-    path: &[Option<String>],
-    change: &Change<'_>,
-) -> Result<String, String> {
-    let Some((step, rest)) = path.split_first() else { return Ok(document.raw(node).to_string()) };
-    let Some(step) = step else { return Err("path element at position 1 is null".to_string()) };
-    match &node.value {
-        Value::Object(members) => changed_members(document, members, step, rest, change),
-        Value::Array(elements) => changed_elements(document, elements, step, rest, change),
-        _ => Ok(document.raw(node).to_string()),
-    }
-}
-
-fn changed_members(
-    document: &Document<'_>,
-    members: &[(String, DocumentNode)],
-    step: &str,
-    rest: &[Option<String>],
-    change: &Change<'_>,
-) -> Result<String, String> {
-    let mut parts = Vec::with_capacity(members.len() + 1);
-    let mut found = false;
-    for (name, own) in members {
-        if name != step {
-            parts.push(format!("{}: {}", quoted(name), document.raw(own)));
-            continue;
-        }
-        found = true;
-        let value = match (rest.is_empty(), change) {
-            (false, _) => changed(document, own, rest, change)?,
-            (true, Change::Delete) => continue,
-            (true, Change::Set { value, .. }) => (*value).to_string(),
-            (true, Change::Insert { .. }) => return Err("cannot replace existing key".to_string()),
-        };
-        parts.push(format!("{}: {value}", quoted(name)));
-    }
-    if !found && rest.is_empty() {
-        match change {
-            Change::Set { value, creates: true } | Change::Insert { value, .. } => {
-                parts.push(format!("{}: {value}", quoted(step)));
-            }
-            _ => {}
-        }
-    }
-    Ok(format!("{{{}}}", parts.join(", ")))
-}
-
-fn changed_elements(
-    document: &Document<'_>,
-    elements: &[DocumentNode],
-    step: &str,
-    rest: &[Option<String>],
-    change: &Change<'_>,
-) -> Result<String, String> {
-    let wanted: i64 =
-        step.trim().parse().map_err(|_| format!("path element at position 1 is not an integer: \"{step}\""))?;
-    let at = place(wanted, elements.len());
-    let mut parts = Vec::with_capacity(elements.len() + 1);
-    for (own_at, own) in elements.iter().enumerate() {
-        if Some(own_at) != at {
-            parts.push(document.raw(own).to_string());
-            continue;
-        }
-        match (rest.is_empty(), change) {
-            (false, _) => parts.push(changed(document, own, rest, change)?),
-            (true, Change::Delete) => {}
-            (true, Change::Set { value, .. }) => parts.push((*value).to_string()),
-            (true, Change::Insert { value, after }) => {
-                let own = document.raw(own).to_string();
-                let value = (*value).to_string();
-                parts.extend(if *after { [own, value] } else { [value, own] });
-            }
-        }
-    }
-    if at.is_none() && rest.is_empty() {
-        let value = match change {
-            Change::Set { value, creates: true } | Change::Insert { value, .. } => Some((*value).to_string()),
-            _ => None,
-        };
-        // (Beyond an end is that end.)
-        match value {
-            Some(value) if wanted < 0 => parts.insert(0, value),
-            Some(value) => parts.push(value),
-            None => {}
-        }
-    }
-    Ok(format!("[{}]", parts.join(", ")))
-}
-
-fn pair(args: &[Arg]) -> Result<FrameOut, String> {
-    match args {
-        [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
-            Ok(FrameOut::Text(format!("{} : {json}", quoted(name))))
-        }
-        _ => Err("field name must not be null".to_string()),
-    }
-}
-
-/// A value as an element of `json_agg`, which begins a line for each row and array.
-fn line(value: &Arg) -> String {
-    let Arg::Value { json, text } = value else { return value.text().to_string() };
-    let text = text.as_deref().unwrap_or_default();
-    let is_row = json.starts_with('{') && text.starts_with('(');
-    let is_array = json.starts_with('[') && text.starts_with('{');
-    if is_row || is_array { format!("\n {json}") } else { json.clone() }
-}
-
-fn joined(parts: &[Option<String>]) -> String {
-    parts.iter().map(|part| part.as_deref().unwrap_or("null")).collect::<Vec<_>>().join(", ")
-}
-
-fn array_of(args: &[Arg]) -> String {
-    format!("[{}]", args.iter().map(Arg::text).collect::<Vec<_>>().join(", "))
-}
-
-fn object_of(args: &[Arg]) -> Result<String, String> {
-    if args.len() % 2 == 1 {
-        return Err("argument list must have even number of elements".to_string());
-    }
-    let mut parts = Vec::with_capacity(args.len() / 2);
-    for (at, pair) in args.chunks(2).enumerate() {
-        match pair {
-            [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
-                parts.push(format!("{} : {json}", quoted(name)));
-            }
-            _ => return Err(format!("argument {} cannot be null", 2 * at + 1)),
-        }
-    }
-    Ok(format!("{{{}}}", parts.join(", ")))
-}
-
-/// Names and texts in turn, or names and texts of two lists.
-fn object_of_lists(args: &[Arg]) -> Result<String, String> {
-    let pairs: Vec<(Option<String>, Option<String>)> = match args {
-        [Arg::Path(both)] if both.len() % 2 == 0 => {
-            both.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
-        }
-        [Arg::Path(_)] => return Err("array must have even number of elements".to_string()),
-        [Arg::Path(names), Arg::Path(values)] if names.len() == values.len() => {
-            names.iter().cloned().zip(values.iter().cloned()).collect()
-        }
-        _ => return Err("mismatched array dimensions".to_string()),
-    };
-    let mut parts = Vec::with_capacity(pairs.len());
-    for (name, value) in pairs {
-        let name = name.ok_or("null value not allowed for object key")?;
-        parts.push(format!("{} : {}", quoted(&name), value.map_or("null".to_string(), |value| quoted(&value))));
-    }
-    Ok(format!("{{{}}}", parts.join(", ")))
 }
 
 fn array_length(args: &[Arg]) -> Result<FrameOut, String> {

@@ -12,6 +12,7 @@ pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
 pub(crate) mod filter_arguments;
+mod greatest_arrays;
 pub(crate) mod marked_literals;
 pub(crate) mod moments;
 pub(crate) mod numbers;
@@ -35,6 +36,7 @@ use crate::functions::number_casts::settle_numbers;
 use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::{compute_plain, settle_arguments};
 use crate::functions::regex::match_operators;
+use crate::passes::expr::greatest_arrays::choose_array;
 use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::joined_bytes::join_bytes;
 use crate::passes::plan::unions::{match_branches, match_values};
@@ -122,7 +124,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Expr(ordered_tests::mark_chosen),
         gives: "documents, and literals read as documents, in coalesce, CASE, greatest, least and arrays",
         reason: "neither keeps the mark of its values",
-        example: "SELECT jsonb_build_array(coalesce(j, '0')) AS q FROM codes",
+        example: "SELECT CASE WHEN j IS NULL THEN j ELSE '[1,2]' END AS q FROM codes",
         without: Loss::WrongAnswer,
     },
     Pass {
@@ -399,6 +401,14 @@ pub(crate) const CASTS: &[Pass<Settle>] = &[
         gives: "greatest and least of intervals by their length",
         reason: "DataFusion compares months, then days, then the rest",
         example: "SELECT greatest(INTERVAL '25 hours', make_interval(days => k + 2)) AS q FROM w",
+        without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "the greatest of arrays",
+        run: Settle::Expr(choose_array),
+        gives: "greatest and least of arrays as arrays compare",
+        reason: "DataFusion takes NULL in an array for the least",
+        example: "SELECT greatest(ARRAY[k, NULL], ARRAY[k, 2]) AS q FROM w",
         without: Loss::WrongAnswer,
     },
     Pass {

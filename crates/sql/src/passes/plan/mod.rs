@@ -66,7 +66,7 @@ const STEPS: &[Step] = &[
     Step::Plan(Pass {
         name: "subqueries in aggregates",
         run: subquery_arguments::lift,
-        gives: "columns of the rows below, in place of subqueries within aggregates and window functions",
+        gives: "columns of the rows below, in place of subqueries within aggregates, window functions and orders",
         reason: "DataFusion decorrelates subqueries of filters and select lists only",
         example: "SELECT sum((SELECT max(u.x) FROM u WHERE u.k = t.k)) AS q FROM t",
         without: Loss::Cost,

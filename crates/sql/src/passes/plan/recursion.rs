@@ -27,6 +27,7 @@ use crate::passes::plan::conform::{conform, types_of};
 use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::set_operations::{settled_types, unique_names};
 use crate::resolve::common_types::union_type;
+use crate::resolve::documents::is_kind_of_text;
 use crate::resolve::type_names::{canonical, is_number, sql_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from, table_of, variable_name};
 
@@ -164,28 +165,32 @@ impl RecursionPlanner {
         let of_first = settled_types(&first, self.chosen)?;
         let names = columns_of(&name, &first, given)?;
         let mut types: Vec<DataType> = of_first.iter().map(carried).collect();
-        let (mut planned, mut of_step) = self.step(&variable, &names, &types, step, context)?;
+        // (Documents and labels stay what they are in the first term.)
+        let kinds = first.schema().fields().clone();
+        let schema = |types: &[DataType]| of_kinds(nullable(&names, types), &kinds);
+        let (mut planned, mut of_step) = self.step(&variable, schema(&types), step, context)?;
         if widened(&name, &mut types, &of_step)? {
-            (planned, of_step) = self.step(&variable, &names, &types, step, context)?;
+            (planned, of_step) = self.step(&variable, schema(&types), step, context)?;
             widened(&name, &mut types, &of_step)?;
         }
+        let schema = schema(&types);
         let inputs = vec![conform(first, &of_first, &types, &names)?, conform(planned, &of_step, &types, &names)?];
         let form = RecursionForm::Terms { is_all: text(quantifier)? == "all" };
-        LoopNode::try_new(vec![variable], vec![nullable(&names, &types)], form, inputs, 0)
+        LoopNode::try_new(vec![variable], vec![schema], form, inputs, 0)
     }
 
     /// The step over a variable of these columns, and the types of what it yields.
     fn step(
         &self,
         variable: &str,
-        names: &[String],
-        types: &[DataType],
+        schema: SchemaRef,
         step: &Query,
         context: &mut dyn RelationPlannerContext,
     ) -> DfResult<(LogicalPlan, Vec<DataType>)> {
-        let open = vec![(variable.to_string(), nullable(names, types))];
+        let n = schema.fields().len();
+        let open = vec![(variable.to_string(), schema)];
         let planned = self.variables.with(open, || context.plan(table_of(step)))?;
-        let (n, m) = (names.len(), planned.schema().fields().len());
+        let m = planned.schema().fields().len();
         if n != m {
             let message = "each UNION query must have the same number of columns";
             let detail = format!("The left one has {n}, the right one {m}.");
@@ -349,6 +354,15 @@ fn carried(data_type: &DataType) -> DataType {
 fn nullable(names: &[String], types: &[DataType]) -> SchemaRef {
     let fields = names.iter().zip(types).map(|(name, data_type)| Field::new(name, data_type.clone(), true));
     Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+}
+
+/// The columns with the marks of texts that are more than texts.
+fn of_kinds(schema: SchemaRef, kinds: &Fields) -> SchemaRef {
+    let fields = schema.fields().iter().zip(kinds).map(|(field, of)| match is_kind_of_text(of) {
+        true => Arc::new(field.as_ref().clone().with_metadata(of.metadata().clone())),
+        false => field.clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Fields>()))
 }
 
 fn round_limit(kind: &str, rounds: &str) -> RoundLimit {

@@ -34,6 +34,15 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     let mut inputs = union.inputs.clone();
     let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
     let mut changed = false;
+    // Literals beside documents are documents.
+    let has_marks = |input: &&Arc<LogicalPlan>| input.schema().fields().iter().any(|field| form_of(field).is_some());
+    if let Some(marked) = inputs.iter().find(has_marks).map(|input| input.schema().clone()) {
+        for input in &mut inputs {
+            let read = mark_beside(input.as_ref().clone(), &marked)?;
+            changed |= read != **input;
+            *input = Arc::new(read);
+        }
+    }
     for at in 0..n {
         let Some(wanted) = inputs.iter().map(|input| type_of(input, at)).find(is_read_from_text) else { continue };
         for input in &mut inputs {

@@ -1,11 +1,13 @@
 //! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared
 //! one by one, so that they may have other types than `x`.
 
-use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
+use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, DataType, Expr, UnaryOperator, Value, ValueWithSpan};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::read_list;
+use crate::functions::like_lists::name_of;
 use crate::stack::balanced;
+use crate::syntax::relation_calls::call;
 
 /// Rewrites `x op ANY ('{1,2}')` to `x op '1' OR x op '2'`, and ALL to AND; equality to IN.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
@@ -23,7 +25,12 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::AllOp { left, compare_op, right } => (left, compare_op, right, false),
         _ => return Ok(()),
     };
-    let Some(elements) = elements(right)? else { return Ok(()) };
+    let Some(elements) = elements(right)? else {
+        if let Some(other) = of_list(left, op, right, is_any) {
+            *expr = other;
+        }
+        return Ok(());
+    };
     let is_in = matches!((&op, is_any), (BinaryOperator::Eq, true) | (BinaryOperator::NotEq, false));
     let test = if is_in && !elements.is_empty() {
         Expr::InList { expr: left.clone(), list: elements, negated: !is_any }
@@ -39,6 +46,23 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     };
     *expr = Expr::Nested(Box::new(test));
     Ok(())
+}
+
+/// The test by a list that is not written out, where DataFusion has none: `x LIKE ANY (list)`, and
+/// `x <> ALL (list)`, which is `NOT (x = ANY (list))`.
+fn of_list(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
+    let is_literal = matches!(left, Expr::Value(_) | Expr::Tuple(_)) || matches!(right, Expr::Subquery(_));
+    // (Ours takes numbers of different types.)
+    let equals_any = || call("array_has", vec![right.clone(), left.clone()]);
+    match (op, is_any) {
+        (BinaryOperator::Eq, true) if !is_literal => return Some(equals_any()),
+        (BinaryOperator::NotEq, false) if !is_literal => {
+            return Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(equals_any()) });
+        }
+        _ => {}
+    }
+    let name = name_of(&op.to_string(), is_any)?;
+    Some(call(name, vec![left.clone(), right.clone()]))
 }
 
 /// `x LIKE ANY (ARRAY['a%', 'b%'])` is `x LIKE 'a%' OR x LIKE 'b%'`.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! GROUP BY ()                              no GROUP BY
+//! GROUP BY ROLLUP ((a, b), c)               GROUP BY GROUPING SETS ((a, b, c), (a, b), ())
 //! GROUP BY GROUPING SETS (a, ROLLUP (a, b)) GROUP BY GROUPING SETS ((a), (a, b), (a), ())
 //! GROUP BY DISTINCT ROLLUP (a), ROLLUP (a)  GROUP BY GROUPING SETS ((a), ())
 //! ```
@@ -29,8 +30,15 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
     let is_distinct = groups.first().is_some_and(is_mark);
     groups.retain(|expr| !is_mark(expr) && !matches!(expr, Expr::Tuple(parts) if parts.is_empty()));
     for group in groups.iter_mut() {
-        if let Expr::GroupingSets(sets) = group {
-            *sets = std::mem::take(sets).into_iter().map(within).collect::<Result<Vec<Sets>>>()?.concat();
+        let has_tuple = |parts: &Sets| parts.iter().any(|part| part.len() > 1);
+        match group {
+            Expr::GroupingSets(sets) => {
+                *sets = std::mem::take(sets).into_iter().map(within).collect::<Result<Vec<Sets>>>()?.concat();
+            }
+            // (DataFusion takes single columns there.)
+            Expr::Rollup(parts) if has_tuple(parts) => *group = Expr::GroupingSets(rolled(parts)),
+            Expr::Cube(parts) if has_tuple(parts) => *group = Expr::GroupingSets(cubed(parts)?),
+            _ => {}
         }
     }
     if !is_distinct {

@@ -2,13 +2,20 @@
 //!
 //! ```text
 //!     json_agg(x ORDER BY y) FILTER (..)    __json_list(array_agg(__json_element(x) ORDER BY y) FILTER (..))
+//!     json_agg(DISTINCT x)                  __json_of_list(array_agg(DISTINCT x), true)
 //!     json_object_agg(k, v)                 __json_object(array_agg(__json_pair(k, v)))
 //! ```
+//!
+//! Values are distinct, and in order, before they are documents: 9 comes before 10.
 
-use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName};
+use datafusion_expr::sqlparser::ast::{
+    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
+    ObjectName,
+};
 
 use crate::error::Result;
 use crate::syntax::parse::parse_expr;
+use crate::syntax::relation_calls::called;
 
 /// Whether a function is an aggregate that is written with others.
 pub(super) fn is_written_aggregate(name: &str) -> bool {
@@ -42,6 +49,18 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         _ => return Ok(()),
     };
     let FunctionArguments::List(list) = &function.args else { return Ok(()) };
+    let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    if let (true, false, [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]) =
+        (is_distinct, is_pair, list.args.as_slice())
+        && !is_row(value)
+    {
+        let is_ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
+        let mut inner = function.clone();
+        inner.name = ObjectName::from(vec![Ident::new("array_agg")]);
+        let of_list = around.replace("_list", "_of_list");
+        *expr = parse_expr(&format!("{of_list}({inner}, {})", !is_ordered))?;
+        return Ok(());
+    }
     let values: Vec<String> = list.args.iter().map(ToString::to_string).collect();
     let value = match (values.as_slice(), is_pair) {
         ([value], false) if around == "__json_list" => format!("__json_element({value})"),
@@ -62,4 +81,10 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     *expr = call;
     Ok(())
+}
+
+/// Whether a value is a row, which is a document of its own kind of line.
+fn is_row(value: &Expr) -> bool {
+    let of_call = |name: String| matches!(name.to_lowercase().as_str(), "row" | "named_struct");
+    matches!(value, Expr::Tuple(_)) || called(value).is_some_and(|(name, _)| of_call(name))
 }

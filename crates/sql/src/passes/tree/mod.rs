@@ -8,6 +8,7 @@
 //! Law: the tree means what PostgreSQL says that the text means, in words that DataFusion reads
 //! alike.
 
+mod array_calls;
 mod array_query;
 pub(crate) mod asof;
 mod calls;

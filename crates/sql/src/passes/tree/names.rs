@@ -9,6 +9,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::columns::{Known, query_columns};
 use super::expression_names::{item_name, select_items};
+use super::outer_aggregates::tables_of;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{OTHER_TABLE, fold, object_name};
 use crate::syntax::parse::operands::ALL_FIELDS;
@@ -124,8 +125,8 @@ fn name_right_branches(body: &mut SetExpr) {
     }
 }
 
-/// Names the unnamed calls in a select list after their functions, unless an `ORDER BY` might refer
-/// to them.
+/// Names the unnamed calls in a select list after their functions, and columns of the queries
+/// around after these, unless an `ORDER BY` might refer to them.
 fn name_calls(query: &mut Query) {
     if query.order_by.is_some() {
         return;
@@ -134,8 +135,21 @@ fn name_calls(query: &mut Query) {
         return;
     };
     let names: Vec<Option<String>> = select.projection.iter().map(item_name).collect();
+    let own = tables_of(select);
+    let is_outer = |expr: &Expr| match (expr, &own) {
+        (Expr::Identifier(_), _) => select.from.is_empty(),
+        (Expr::CompoundIdentifier(path), Some(own)) => {
+            matches!(path.as_slice(), [table, _] if !own.contains(&fold(table)))
+        }
+        _ => false,
+    };
+    let is_named = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) => matches!(expr, Expr::Function(_)) || is_outer(expr),
+        _ => false,
+    };
+    let wanting: Vec<bool> = select.projection.iter().map(is_named).collect();
     for n in 0..names.len() {
-        let SelectItem::UnnamedExpr(expr @ Expr::Function(_)) = &select.projection[n] else {
+        let (true, SelectItem::UnnamedExpr(expr)) = (wanting[n], &select.projection[n]) else {
             continue;
         };
         let unique = names.iter().filter(|name| **name == names[n]).count() == 1;

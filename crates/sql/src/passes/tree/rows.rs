@@ -6,6 +6,7 @@
 //!     (a, b) <> (c, d)                    a <> c OR b <> d
 //!     (a, b) BETWEEN (c, d) AND (e, f)    (a, b) >= (c, d) AND (a, b) <= (e, f)
 //!     (a, b) IN ((c, d), ..)              (a = c AND b = d) OR ..
+//!     (a, b) < (query)                    (SELECT (a, b) < (c, d) FROM (query) q(c, d))
 //!     (a, b) IN (query)                   EXISTS (SELECT 1 FROM (query) q(c, d) WHERE c = a AND d = b)
 //!     (a, b) NOT IN (query)               NOT EXISTS (.. WHERE (c = a AND d = b) IS NOT FALSE)
 //!     (a, b) OVERLAPS (c, d)              CASE of their order
@@ -35,6 +36,7 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
         Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
             (Some(left), Some(right)) if *op == BinaryOperator::Overlaps => overlaps(&left, &right)?,
             (Some(left), Some(right)) => compared(op, &left, &right)?,
+            (Some(left), None) => of_query(&left, op, right)?,
             _ => None,
         },
         Expr::Between { expr, negated, low, high } => match (row(expr), row(low), row(high)) {
@@ -65,6 +67,23 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
         *expr = spelt;
     }
     Ok(())
+}
+
+/// A row compared with the one row of a query.
+fn of_query(left: &[Expr], op: &BinaryOperator, right: &Expr) -> Result<Option<Expr>> {
+    let query = match right {
+        Expr::Subquery(query) => query,
+        Expr::Nested(inner) => return of_query(left, op, inner),
+        _ => return Ok(None),
+    };
+    let names: Vec<String> = (0..left.len()).map(|n| format!("__c{n}")).collect();
+    let columns: Vec<Expr> = names.iter().map(|name| parse_expr(&format!("__row.{name}"))).collect::<Result<_>>()?;
+    let Some(test) = compared(op, left, &columns)? else { return Ok(None) };
+    let mut inner = query.as_ref().clone();
+    name_items(&mut inner, names.len());
+    let text = format!("SELECT {test} FROM (SELECT 1) AS __row ({})", names.join(", "));
+    // (Within, so that it is made one of one row in its turn.)
+    Ok(Some(Expr::Nested(Box::new(Expr::Subquery(around(&text, inner)?)))))
 }
 
 /// The columns of a row value: `(a, b)` or `ROW(a, b)`.

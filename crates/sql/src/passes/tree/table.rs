@@ -3,9 +3,9 @@
 use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
-    distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups, record_parts,
-    records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_queries, values_types,
-    vectors, whole_rows,
+    array_calls, distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups,
+    record_parts, records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_queries,
+    values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -269,12 +269,22 @@ const TESTS: &[Pass<Hooks>] = &[
     },
 ];
 
-/// Last, since the operators have no spelling that the parser reads.
-const OPERATORS: &[Pass<Hooks>] = &[Pass {
-    name: "IS DISTINCT FROM as an operator",
-    run: Hooks { after_expr: Some(|expr, _| distinct_from::as_operator(expr)), ..NONE },
-    gives: "an operator that our planner of operators gives its types",
-    reason: "DataFusion finds no common type of a numeric with a scale and one without",
-    example: "SELECT n IS DISTINCT FROM n::numeric AS q FROM w",
-    without: Loss::Failure,
-}];
+/// Last, since the operators have no spelling that the parser reads, and others look for arrays.
+const OPERATORS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "arrays with columns as calls",
+        run: Hooks { after_expr: Some(|expr, _| array_calls::as_call(expr)), ..NONE },
+        gives: "make_array(..)",
+        reason: "DataFusion knows no columns of the queries around in an array",
+        example: "SELECT y.z FROM t, LATERAL (SELECT ARRAY[t.k, u.k] AS z FROM u) AS y",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "IS DISTINCT FROM as an operator",
+        run: Hooks { after_expr: Some(|expr, _| distinct_from::as_operator(expr)), ..NONE },
+        gives: "an operator that our planner of operators gives its types",
+        reason: "DataFusion finds no common type of a numeric with a scale and one without",
+        example: "SELECT n IS DISTINCT FROM n::numeric AS q FROM w",
+        without: Loss::Failure,
+    },
+];

@@ -58,6 +58,9 @@ impl Input<'_> {
         if self.eat("UNIQUE INDEX") {
             return self.create_index(true);
         }
+        if self.eat("EXTENSION") {
+            return self.create_extension();
+        }
         if self.eat("DEFAULT INDEX") {
             return self.create_default_index();
         }

@@ -63,7 +63,6 @@ impl Input<'_> {
             }
             "DATABASE" => "There is one database: CREATE SCHEMA divides it.",
             "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
-            "EXTENSION" => "Leave it out.",
             "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => {
                 "Tables can be temporary: write CREATE TEMPORARY TABLE name AS query."
             }
