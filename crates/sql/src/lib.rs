@@ -38,7 +38,7 @@ mod time;
 mod translate;
 
 pub use functions::user::UserAggregateFunction;
-pub use functions::{input, numerics, output};
+pub use functions::{at_scale, input, output};
 pub use resolve::documents::planned_columns;
 pub use resolve::{catalog, coerce, pg_types, type_marks, user_types};
 pub use syntax::{files, parse, references, sequence, span, statement, table};

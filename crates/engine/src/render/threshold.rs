@@ -13,7 +13,7 @@ use anabranch_operators::relational::threshold::{Comparison, is_comparable};
 use anabranch_plan::bounds::{self, LeavingState};
 use anabranch_plan::rewrite::TO_NUMERIC;
 use anabranch_plan::{JoinKind, Node, Plan};
-use anabranch_sql::numerics::{ceiling_at, floor_at};
+use anabranch_sql::at_scale::{ceiling_at, floor_at};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema};

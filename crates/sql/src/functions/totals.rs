@@ -18,7 +18,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use crate::functions::deviations::Dispersion;
-use crate::functions::numerics::OF_FLOATS;
+use crate::functions::settle_numbers::OF_FLOATS;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -72,7 +72,7 @@ impl AggregateUDFImpl for FunctionTotal {
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
             // (Medians of plain numerics have floats as arguments in the resolved plan
-            // (`numerics::settle_arguments`), where deviations are sums (`plan::deviations`).)
+            // (`settle_numbers::settle_arguments`), where deviations are sums (`plan::deviations`).)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             // (Times of day are intervals in the resolved plan: `moments::sum_times`.)
