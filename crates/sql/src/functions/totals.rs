@@ -72,7 +72,8 @@ impl AggregateUDFImpl for FunctionTotal {
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
             // (Medians of plain numerics have floats as arguments in the resolved plan
-            // (`settle_numbers::settle_arguments`), where deviations are sums (`plan::deviations`).)
+            // (`settle_numbers::settle_arguments`), where deviations are sums
+            // (`plan::deviations`).)
             [TYPE] => return Ok(arg_types.to_vec()),
             [DataType::Interval(_)] if self.is_sum_or_mean() => return Ok(arg_types.to_vec()),
             // (Times of day are intervals in the resolved plan: `moments::sum_times`.)
