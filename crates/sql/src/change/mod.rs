@@ -36,12 +36,6 @@ use crate::translate::{Translator, conform};
 use places::with_places;
 use target::{Target, column, is_bare, is_default, quoted};
 
-/// Whether rows of `VALUES` are selected, since they have subqueries. (DEFAULT is a word of
-/// `VALUES` alone.)
-fn is_selected(values: &ast::Values) -> bool {
-    has_subquery(values) && !values.rows.iter().flat_map(|row| &row.content).any(is_default)
-}
-
 impl Planner<'_> {
     /// The rows to insert: exactly the table's columns, in order, of its types. Columns left out
     /// are their defaults.
@@ -53,15 +47,17 @@ impl Planner<'_> {
         self.guarded(&insert.query, |context| {
             let target = Target::of(context, &insert.table, "INSERT into")?;
             let columns = target.positions(&insert.columns)?;
-            let (rows, given) = match insert.query.body.as_ref() {
-                SetExpr::Values(values) if is_bare(&insert.query) && !is_selected(values) => {
+            let filled = target.with_row_defaults(&insert.query, &columns)?;
+            let query = filled.as_ref().unwrap_or(&insert.query);
+            let (rows, given) = match query.body.as_ref() {
+                SetExpr::Values(values) if is_bare(query) && !has_subquery(values) => {
                     if let Some(plan) = target.literal_rows(values, &columns) {
                         return Ok(Planned::whole(plan));
                     }
                     target.values(context, values, &columns, insert)?
                 }
                 _ => {
-                    let rows = context.logical(&insert.query)?;
+                    let rows = context.logical(query)?;
                     let given = rows.schema().fields().len();
                     let placed = if target.is_numbered() { with_places(&rows)? } else { None };
                     let rows = placed.unwrap_or(rows);

@@ -16,6 +16,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::convert;
 use crate::literal_rows::literal_columns;
 use crate::passes::tree::rewrite_expr;
+use crate::passes::tree::values_queries::has_subquery;
 use crate::resolve::catalog::Relation;
 use crate::resolve::context::Context;
 use crate::resolve::suggest::nearest;
@@ -104,6 +105,39 @@ impl Target {
             SqlError::new(ErrorKind::Invalid, message)
                 .with_hint(format!("Name a key of \"{}\": PRIMARY KEY and UNIQUE declare them.", self.name))
         })
+    }
+
+    /// The query with defaults in place of `DEFAULT`, where it is VALUES with a subquery: a query of
+    /// its own, which knows nothing of the table.
+    pub(super) fn with_row_defaults(&self, query: &ast::Query, columns: &[usize]) -> Result<Option<ast::Query>> {
+        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(None) };
+        let has_default = values.rows.iter().flat_map(|row| &row.content).any(is_default);
+        if !has_default || !has_subquery(values) {
+            return Ok(None);
+        }
+        let mut filled = query.clone();
+        if let SetExpr::Values(values) = filled.body.as_mut() {
+            for row in &mut values.rows {
+                for (value, at) in row.content.iter_mut().zip(columns).filter(|(value, _)| is_default(value)) {
+                    *value = self.default_value(*at)?;
+                }
+            }
+        }
+        Ok(Some(filled))
+    }
+
+    /// What a column that is given has where nothing is.
+    fn default_of(&self, at: usize) -> ast::Expr {
+        self.defaults[at].clone().unwrap_or_else(|| ast::Expr::value(ast::Value::Null))
+    }
+
+    fn default_value(&self, at: usize) -> Result<ast::Expr> {
+        if !matches!(self.made[at], Made::Given) {
+            let name = self.schema.field(at).name();
+            let what = format!("DEFAULT of column \"{name}\" beside a subquery in VALUES");
+            return Err(SqlError::unsupported(what, "The column makes its values: leave it out."));
+        }
+        Ok(self.default_of(at))
     }
 
     /// The columns of the rows that an insertion proposes, `given` values each, as a list; what the
@@ -388,7 +422,7 @@ impl Target {
             for (item, at) in select.projection.iter_mut().skip(1).zip(columns) {
                 let ast::SelectItem::ExprWithAlias { expr, .. } = item else { continue };
                 if is_default(expr) {
-                    *expr = self.defaults[*at].clone().unwrap_or_else(|| ast::Expr::value(ast::Value::Null));
+                    *expr = self.default_of(*at);
                 }
                 subscripts::settle(expr, self.schema.field(*at))?;
             }
