@@ -27,10 +27,9 @@ impl Session {
     /// The index that keeps the rows of a table distinct.
     pub(super) fn create_unique(&mut self, table: &str, unique: &UniqueClause) -> Result<(), Error> {
         let object = self.catalog.get(table)?.clone();
-        let name = match (&unique.name, table.rsplit_once('.')) {
-            (None, _) => self.free_name(&object.name, &unique.columns, "key"),
-            (Some(name), Some((schema, _))) => format!("{schema}.{name}"),
-            (Some(name), None) => name.clone(),
+        let name = match &unique.name {
+            None => self.free_name(&object.name, &unique.columns, "key"),
+            Some(name) => beside(table, name),
         };
         let definition = index_definition(&name, table, &unique.columns, IndexForm::Constraint);
         self.add_index(&of_constraint(name, table, unique), &definition).map(drop)
@@ -39,7 +38,7 @@ impl Session {
     /// A constraint that was recorded, under its name.
     pub(super) fn restore_unique(&mut self, table: &str, unique: &UniqueClause, text: &str) -> Result<Outcome, Error> {
         let name = unique.name.clone().ok_or_else(|| Error::internal("a recorded constraint has a name"))?;
-        self.create_index(&of_constraint(name, table, unique), text)
+        self.create_index(&of_constraint(beside(table, &name), table, unique), text)
     }
 
     /// The index, over rows that obey it.
@@ -87,6 +86,14 @@ impl Session {
     }
 }
 
+/// The name in the schema of a table.
+fn beside(table: &str, name: &str) -> String {
+    match table.rsplit_once('.') {
+        Some((schema, _)) => format!("{schema}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
 fn of_constraint(name: String, table: &str, unique: &UniqueClause) -> CreateIndex {
     let (relation, columns) = (table.to_owned(), unique.columns.clone());
     CreateIndex { name: Some(name), if_not_exists: false, relation, columns, is_unique: true }
@@ -95,11 +102,16 @@ fn of_constraint(name: String, table: &str, unique: &UniqueClause) -> CreateInde
 /// The statement that makes an index.
 pub(super) fn index_definition(name: &str, relation: &str, columns: &[String], form: IndexForm) -> String {
     let columns = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
-    let (name, relation) = (quoted_path(name), quoted_path(relation));
+    let (path, of) = (quoted_path(name), quoted_path(relation));
     match form {
-        IndexForm::Plain => format!("CREATE INDEX {name} ON {relation} ({columns})"),
-        IndexForm::Unique => format!("CREATE UNIQUE INDEX {name} ON {relation} ({columns})"),
-        IndexForm::Constraint => format!("{CONSTRAINT}{relation} ADD CONSTRAINT {name} UNIQUE ({columns})"),
+        IndexForm::Plain => format!("CREATE INDEX {path} ON {of} ({columns})"),
+        IndexForm::Unique => format!("CREATE UNIQUE INDEX {path} ON {of} ({columns})"),
+        // (A constraint is in the schema of its table, which its name does not say.)
+        IndexForm::Constraint => {
+            let schema = relation.rsplit_once('.').map(|(schema, _)| format!("{schema}."));
+            let own = schema.and_then(|schema| name.strip_prefix(&schema)).unwrap_or(name);
+            format!("{CONSTRAINT}{of} ADD CONSTRAINT {} UNIQUE ({columns})", quoted(own))
+        }
     }
 }
 

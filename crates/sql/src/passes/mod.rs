@@ -39,6 +39,8 @@ create table w (k integer, m integer, f double precision, g double precision, r 
   ts timestamp, tz timestamptz, j text, a integer[]);
 insert into w values (-1, -2147483648, 2.5, 0.285, 0.1, 12.75, '2024-01-31', '2024-02-29 10:20:30.5',
   '2024-02-29 10:20:30.5+00', ' 42 ', '{1,2}');
+create table lists (id integer primary key, s text, a integer[]);
+insert into lists values (1, 'x', '{1,2}');
 ";
 
 /// All rewrites, in the order in which they run.

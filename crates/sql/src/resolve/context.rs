@@ -23,6 +23,7 @@ use crate::passes::plan::asof::AsofPlanner;
 use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::recursion::{RecursionPlanner, Variables};
+use crate::passes::plan::repeated_rows::RepeatedRows;
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::plan::temporal_filters::ClockRelation;
 use crate::passes::tree::rewrite;
@@ -68,6 +69,7 @@ impl<'a> Context<'a> {
                 Arc::new(AsofPlanner),
                 Arc::new(RecognizePlanner),
                 Arc::new(RecursionPlanner { variables: variables.clone(), chosen }),
+                Arc::<RepeatedRows>::default(),
             ],
             variables,
             types: Arc::new(Types),

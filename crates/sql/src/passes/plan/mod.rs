@@ -27,6 +27,7 @@ pub(crate) mod outer_conditions;
 pub(crate) mod outer_joins;
 pub(crate) mod recognize;
 pub(crate) mod recursion;
+pub(crate) mod repeated_rows;
 pub(crate) mod rules;
 pub(crate) mod set_operations;
 pub(crate) mod subqueries;
@@ -60,9 +61,19 @@ enum Step {
     Clock,
     /// DataFusion's rules, as `rules` changes their list.
     Rules,
+    /// Columns beside unnested lists are columns again.
+    Repeated,
 }
 
 const STEPS: &[Step] = &[
+    Step::Plan(Pass {
+        name: "keys behind unnested lists",
+        run: repeated_rows::mark,
+        gives: "columns beside a list as values of which nothing is known",
+        reason: "DataFusion takes a key for unique behind Unnest, and leaves out DISTINCT",
+        example: "SELECT DISTINCT id, unnest(a) * 0 AS z FROM lists",
+        without: Loss::WrongAnswer,
+    }),
     Step::Plan(Pass {
         name: "subqueries in aggregates",
         run: subquery_arguments::lift,
@@ -132,6 +143,7 @@ const STEPS: &[Step] = &[
         without: Loss::WrongAnswer,
     }),
     Step::Rules,
+    Step::Repeated,
     Step::Plan(Pass {
         name: "marks of documents",
         run: document_marks::replace,
@@ -199,6 +211,7 @@ fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: C
                 plan
             }
             Step::Rules => rules::optimise(plan, config, clock, chosen)?,
+            Step::Repeated => repeated_rows::unmark(plan)?,
         };
     }
     Ok(plan)
@@ -211,7 +224,7 @@ pub(crate) fn described() -> Vec<PassEntry> {
         match step {
             Step::Plan(pass) => described.push(pass.described("a plan")),
             Step::Expressions(passes) => described.extend(expr::described(passes)),
-            Step::Types | Step::Clock => {}
+            Step::Types | Step::Clock | Step::Repeated => {}
             Step::Rules => described.extend(rules::described()),
         }
     }

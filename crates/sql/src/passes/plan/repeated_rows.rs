@@ -1,0 +1,175 @@
+//! What was unique before `unnest` is not unique behind it.
+//!
+//! Law: `SELECT DISTINCT id FROM t, unnest(t.xs)` has each id once. DataFusion keeps what it knows
+//! of keys behind Unnest, where a row comes as often as its list has elements: it then leaves out
+//! DISTINCT, groups by less, and takes rows of equal order for none.
+//!
+//! The columns beside a list stand in a call that is their value, of which DataFusion concludes
+//! nothing. Derived tables have it as soon as they are planned, the others before the first rule;
+//! the calls are taken away behind the last one. Cost: none where rows are computed.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::Result as DfResult;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::{LogicalPlan, Projection};
+use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, TableFactor};
+use datafusion_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::syntax::walk::{Look, Looking, look};
+
+const REPEATED: &str = "__repeated";
+
+/// `__repeated(x)`: the value.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Repeated {
+    signature: Signature,
+}
+
+fn repeated(value: Expr) -> Expr {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Repeated { signature })).call(vec![value])
+}
+
+impl ScalarUDFImpl for Repeated {
+    fn name(&self) -> &str {
+        REPEATED
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        Ok(args.arg_fields[0].clone())
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        Ok(args.args.swap_remove(0))
+    }
+}
+
+/// The columns of select lists over lists that are unnested, as values of which nothing is known.
+pub(super) fn mark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let marked = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Projection(list)
+            if matches!(list.input.as_ref(), LogicalPlan::Unnest(_)) && knows_keys(list.input.as_ref()) =>
+        {
+            let exprs = list.expr.into_iter().map(|expr| match expr {
+                Expr::Column(column) => {
+                    let (relation, name) = (column.relation.clone(), column.name.clone());
+                    repeated(Expr::Column(column)).alias_qualified(relation, name)
+                }
+                other => other,
+            });
+            Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(exprs.collect(), list.input)?)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    match marked.transformed {
+        true => {
+            Ok(marked.data.transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?.data)
+        }
+        false => Ok(marked.data),
+    }
+}
+
+/// The plan without the calls.
+pub(super) fn unmark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let has_call = |expr: &Expr| expr.exists(|part| Ok(is_call(part)));
+    let unmarked = plan.transform_up_with_subqueries(|node| {
+        let mut is_marked = false;
+        node.apply_expressions(|expr| {
+            is_marked |= has_call(expr)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if !is_marked {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let plain = expr.transform_up(|part| match part {
+                Expr::ScalarFunction(mut call) if call.func.name() == REPEATED => {
+                    Ok(Transformed::yes(call.args.swap_remove(0)))
+                }
+                other => Ok(Transformed::no(other)),
+            })?;
+            Ok(plain.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(unmarked.data)
+}
+
+fn is_call(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.name() == REPEATED)
+}
+
+fn knows_keys(plan: &LogicalPlan) -> bool {
+    !plan.schema().functional_dependencies().is_empty()
+}
+
+/// Plans derived tables that unnest lists.
+#[derive(Debug, Default)]
+pub(crate) struct RepeatedRows {
+    /// The derived table that is being planned: what is asked for again is planned as it is.
+    open: Mutex<Vec<String>>,
+}
+
+impl RelationPlanner for RepeatedRows {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> DfResult<RelationPlanning> {
+        let TableFactor::Derived { subquery, .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        if !unnests(subquery) {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let text = relation.to_string();
+        let open = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open().last() == Some(&text) {
+            open().pop();
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        open().push(text.clone());
+        let n_open = open().len();
+        let planned = context.plan(relation);
+        open().truncate(n_open - 1);
+        let planned = planned?;
+        if !knows_keys(&planned) {
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(planned, None))));
+        }
+        let columns = planned.schema().columns().into_iter().map(|column| {
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            repeated(Expr::Column(column)).alias_qualified(relation, name)
+        });
+        let marked = LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(planned))?);
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(marked, None))))
+    }
+}
+
+/// Whether a query itself unnests a list.
+fn unnests(query: &Query) -> bool {
+    struct Found(bool);
+    impl Looking for Found {
+        fn expr(&mut self, expr: &SqlExpr) -> Look {
+            self.0 |= matches!(expr, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("unnest"));
+            Look::Continue(())
+        }
+    }
+    let mut found = Found(false);
+    look(query, &mut found);
+    found.0
+}
