@@ -141,6 +141,16 @@ def written_and_read(program, folder, endpoint, client):
     assert checked.returncode == 0 and "s3://backups/shops/" in checked.stdout, checked
     dumped = subprocess.run([program, "dump", data], env=env, text=True, capture_output=True)
     assert dumped.returncode == 0 and dumped.stdout.count("\n") > 6 * ROWS, dumped.stderr
+    # The place alone is the database as of its last snapshot.
+    restored = subprocess.run([program, "restore", "s3://backups/shops", folder / "again"], env=env, text=True,
+                              capture_output=True)
+    assert restored.returncode == 0 and "restored from snapshot 2 in s3://backups/shops/" in restored.stdout, restored
+    asked = subprocess.run([program, folder / "again", "--csv", "-c", "SELECT count(*), min(k) FROM t"], env=env,
+                           text=True, capture_output=True)
+    rows = int(asked.stdout.split("\n")[1].split(",")[0])
+    # (The second snapshot was written while rows came.)
+    assert 4 * ROWS <= rows <= 6 * ROWS and asked.stdout.endswith(",1\n"), asked
+    assert len(objects(client)) == 1, "the place is as it was"
     # Where the store is not reached, nothing opens and nothing is changed.
     before = sorted((path.name, path.read_bytes()) for path in data.glob("MANIFEST"))
     away = environment(f"http://127.0.0.1:{free_port()}")

@@ -38,6 +38,18 @@ impl BucketDisk {
         self.runtime.block_on(asked).map_err(|error| errors::of_store(&self.bucket, error))
     }
 
+    /// Names of the folders below the place, in order.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn folders(&self) -> io::Result<Vec<String>> {
+        let listed = self.wait(self.store.list_with_delimiter(Some(&self.prefix)))?;
+        let last = |folder: &Path| folder.parts().next_back().map(|name| name.as_ref().to_string());
+        let mut names: Vec<String> = listed.common_prefixes.iter().filter_map(last).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
     fn path(&self, name: &str) -> Path {
         self.prefix.clone().join(name)
     }

@@ -45,34 +45,44 @@ const REQUEST_FOR: Duration = Duration::from_secs(120);
 
 impl SnapshotPlaces for Buckets {
     fn open(&self, url: &str) -> io::Result<Arc<dyn Disk>> {
-        if url.starts_with("file://") {
-            return LocalPlaces.open(url);
+        match url.starts_with("file://") {
+            true => LocalPlaces.open(url),
+            false => Ok(Arc::new(bucket(url)?)),
         }
-        let invalid = |detail: String| io::Error::new(io::ErrorKind::InvalidInput, detail);
-        let Some(rest) = url.strip_prefix("s3://") else {
-            return Err(invalid(
-                "places are s3://bucket/prefix, file:///folder, or folder for the folder of the database".into(),
-            ));
-        };
-        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.is_empty() {
-            return Err(invalid("after s3:// the name of a bucket is wanted, as in s3://backups/shop".into()));
-        }
-        let prefix = Path::parse(prefix).map_err(|_| invalid("a part of the prefix is empty, . or ..".into()))?;
-        let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
-        let retries = RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRIES_FOR };
-        let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retries);
-        let is_plain = builder
-            .get_config_value(&AmazonS3ConfigKey::Endpoint)
-            .is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let client = ClientOptions::new()
-            .with_connect_timeout(CONNECT_FOR)
-            .with_timeout(REQUEST_FOR)
-            .with_allow_http(is_plain)
-            .with_http1_only();
-        let store = builder.with_client_options(client).build().map_err(|error| errors::of_store(bucket, error))?;
-        Ok(Arc::new(BucketDisk::new(Arc::new(store), url, bucket, prefix)?))
     }
+
+    fn folders(&self, url: &str) -> io::Result<Vec<String>> {
+        match url.starts_with("file://") {
+            true => LocalPlaces.folders(url),
+            false => bucket(url)?.folders(),
+        }
+    }
+}
+
+fn bucket(url: &str) -> io::Result<BucketDisk> {
+    let invalid = |detail: String| io::Error::new(io::ErrorKind::InvalidInput, detail);
+    let Some(rest) = url.strip_prefix("s3://") else {
+        return Err(invalid(
+            "places are s3://bucket/prefix, file:///folder, or folder for the folder of the database".into(),
+        ));
+    };
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        return Err(invalid("after s3:// the name of a bucket is wanted, as in s3://backups/shop".into()));
+    }
+    let prefix = Path::parse(prefix).map_err(|_| invalid("a part of the prefix is empty, . or ..".into()))?;
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
+    let retries = RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRIES_FOR };
+    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retries);
+    let is_plain =
+        builder.get_config_value(&AmazonS3ConfigKey::Endpoint).is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let client = ClientOptions::new()
+        .with_connect_timeout(CONNECT_FOR)
+        .with_timeout(REQUEST_FOR)
+        .with_allow_http(is_plain)
+        .with_http1_only();
+    let store = builder.with_client_options(client).build().map_err(|error| errors::of_store(bucket, error))?;
+    BucketDisk::new(Arc::new(store), url, bucket, prefix)
 }
 
 /// Where requests are driven. It lives as long as the process: files of places that are closed may

@@ -85,6 +85,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Write a database as a script of SQL that makes it again: anabranch NEW -f SCRIPT
     Dump(Dump),
+    /// Make a database of the newest snapshot in a place, where its folder is lost
+    Restore(Restore),
     /// Serve clients of PostgreSQL's protocol, and HTTP
     Serve(Serve),
     /// Run a sharded program, as EXPLAIN (FORMAT python) writes it, over a database
@@ -254,6 +256,23 @@ pub(crate) struct Dump {
     /// Write sources as tables with the rows that they have given; else they read again
     #[arg(long)]
     pub sources_as_tables: bool,
+}
+
+/// Which database is restored, and where.
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    /// Where its snapshots lie, as --snapshots named it: s3://bucket/prefix, file:///folder
+    #[arg(value_name = "PLACE")]
+    pub place: String,
+    /// Folder of the restored database, empty or not there
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Name of the database in the place, where there are several
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Number of the snapshot [default: the newest]
+    #[arg(long, value_name = "N")]
+    pub snapshot: Option<u64>,
 }
 
 /// How a server is set up; what is not said here stands in the configuration.

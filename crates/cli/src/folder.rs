@@ -1,4 +1,4 @@
-//! Databases on disk from outside: `anabranch check` and `anabranch dump`.
+//! Databases on disk from outside: `anabranch check`, `anabranch dump` and `anabranch restore`.
 
 use std::fs::File;
 use std::io::{BufWriter, stdout};
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anabranch_bucket::Buckets;
 use anabranch_engine::nearest::nearest;
-use anabranch_engine::store::{LocalDisk, Report, StoreError, check_with};
+use anabranch_engine::store::{LocalDisk, Report, Restored, Restoring, StoreError, check_with, restore as restore_on};
 use anabranch_engine::{DumpOptions, Error, SourceRows, dump_with};
 use clap::CommandFactory;
 
-use crate::arguments::{Arguments, Dump};
+use crate::arguments::{Arguments, Dump, Restore};
 use crate::progress::thousands;
 use crate::run::Status;
 
@@ -85,4 +85,36 @@ pub(crate) fn dump(asked: &Dump) -> Result<Status, Error> {
         }
     }
     Ok(Status::Good)
+}
+
+/// Makes a database of a snapshot in a place, and says what is not in it.
+pub(crate) fn restore(asked: &Restore) -> Result<Status, Error> {
+    check_name(&asked.folder)?;
+    let was_there = asked.folder.exists();
+    let disk = LocalDisk::create(&asked.folder).map_err(|error| {
+        Error::unavailable(format!("folder {} cannot be made: {error}", asked.folder.display())).with_sqlstate("58030")
+    })?;
+    let restoring = Restoring { database: asked.database.clone(), snapshot: asked.snapshot };
+    match restore_on(&disk, &Buckets, &asked.place, &restoring) {
+        Ok(restored) => {
+            print_restored(&asked.folder, &restored);
+            Ok(Status::Good)
+        }
+        Err(error) => {
+            if !was_there {
+                // (One that holds something stays.)
+                let _ = std::fs::remove_dir(&asked.folder);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn print_restored(folder: &Path, restored: &Restored) {
+    let Restored { place, snapshot, size_bytes, time, n_objects } = restored;
+    let bytes = thousands(*size_bytes);
+    println!("{} is restored from snapshot {snapshot} in {place} ({bytes} bytes)", folder.display());
+    println!("  {n_objects} objects as of the commit at {time}");
+    println!("  notice: what was committed after that was in the log of the lost folder, and is not there");
+    println!("  notice: its snapshots stay in the folder until a place is named with --snapshots");
 }

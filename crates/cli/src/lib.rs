@@ -2,9 +2,9 @@
 //! it.
 //!
 //! `anabranch` is a shell, `-c` and `-f` (or a pipe) run scripts, `anabranch demo` shows standing
-//! queries over real data. `anabranch FOLDER` opens a database on disk; `check` and `dump` look
-//! after one ([`folder`]). Statements run in a [`place`]: a session on a thread of its own
-//! ([`host`]), so that sources go on streaming while the user types or reads, or a server
+//! queries over real data. `anabranch FOLDER` opens a database on disk; `check`, `dump` and
+//! `restore` look after one ([`folder`]). Statements run in a [`place`]: a session on a thread of
+//! its own ([`host`]), so that sources go on streaming while the user types or reads, or a server
 //! ([`remote`]).
 //!
 //! Exit codes: 0 all went well, 1 a statement failed, 2 the command line was wrong, 130
@@ -77,6 +77,7 @@ fn run(arguments: &Arguments, texts: Vec<arguments::Text>) -> Result<Status, Err
         Some(Command::Demo(demo)) => return demo::run(demo, arguments.workers()),
         Some(Command::Check(check)) => return folder::check(&check.folder),
         Some(Command::Dump(dump)) => return folder::dump(dump),
+        Some(Command::Restore(restore)) => return folder::restore(restore),
         Some(Command::Serve(serve)) => return serve::run(serve, arguments.workers_given()),
         Some(Command::Plan(program)) => return plan::run(program, arguments.workers()),
         Some(Command::Datalog(program)) => return datalog::run(program, arguments.workers()),

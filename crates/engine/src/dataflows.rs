@@ -14,6 +14,7 @@ use anabranch_plan::{Node, Plan};
 
 use crate::catalog::FOLLOWED;
 use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, Read};
+use crate::contained::contained;
 use crate::error::Error;
 use crate::render::bases::unnamed;
 use crate::sharing::{Draft, Drafter, Kept, Registry, SharedPart, Sharing};
@@ -238,7 +239,7 @@ impl Dataflows {
         if wanted.holder != Holder::Rows && !is_watch {
             cluster.check_room()?;
         }
-        let (drafts, last_id) = self.draft(wanted)?;
+        let (drafts, last_id) = contained("preparing the query", || self.draft(wanted))?;
         cluster.check()?;
         self.last_id = last_id;
         let mut made = None;

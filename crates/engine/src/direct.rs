@@ -23,6 +23,7 @@ use datafusion_expr::{Expr, Operator};
 
 use crate::catalog::{Arranged, Object};
 use crate::cluster::{PeekResult, WantedKeys};
+use crate::contained::contained;
 use crate::error::Error;
 use crate::evaluate::evaluate_stage;
 use crate::transaction::halves;
@@ -165,11 +166,13 @@ pub(crate) fn evaluate_over(plan: &Arc<Plan>, rows: Vec<Batch>) -> Result<Vec<Ba
 
 /// The rows after these stages, the lowest first.
 pub(crate) fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
-    for stage in stages {
-        let Node::Stage { input, filter, project } = &stage.node else { continue };
-        batches = evaluate_stage(input, filter, project, stage, batches)?;
-    }
-    Ok(batches)
+    contained("computing the answer", || {
+        for stage in stages {
+            let Node::Stage { input, filter, project } = &stage.node else { continue };
+            batches = evaluate_stage(input, filter, project, stage, batches)?;
+        }
+        Ok(batches)
+    })
 }
 
 /// The rows, or the first row error.

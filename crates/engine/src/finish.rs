@@ -17,6 +17,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 
+use crate::contained::contained;
 use crate::error::Error;
 
 /// Rows of one answer batch.
@@ -40,6 +41,10 @@ pub(crate) fn finish(
     batches: &[Batch],
     wanted: &WantedRows<'_>,
 ) -> Result<Vec<RecordBatch>, Error> {
+    contained("ordering the answer", || finish_in_order(schema, batches, wanted))
+}
+
+fn finish_in_order(schema: &SchemaRef, batches: &[Batch], wanted: &WantedRows<'_>) -> Result<Vec<RecordBatch>, Error> {
     let batches: Vec<Batch> = batches.iter().map(|batch| batch.clone().flatten()).collect();
     let batches: Vec<Batch> = batches.into_iter().filter(|batch| !batch.is_empty()).collect();
     let Some(all) = Batch::concat(&batches) else { return Ok(Vec::new()) };

@@ -45,6 +45,7 @@ mod clock;
 pub mod cluster;
 mod coerce;
 pub mod connector;
+mod contained;
 mod copy;
 pub mod database;
 pub mod dataflows;

@@ -3,6 +3,12 @@
 //! Law: a worker shares nothing with another worker, on its thread or elsewhere, but the channels
 //! between its peers: tasks, lengths of steps, and whether there is time to spare are its own. So
 //! two sessions whose workers are on one thread do not mix.
+//!
+//! A panic while a dataflow is built fails the dataflow. What is left behind is whole: tasks that
+//! were made are dropped, the run time enters a dataflow only when all of it is built, and inputs
+//! and arrangements forget subscribers and readers that were dropped. Peers may have built theirs;
+//! their messages to channels without an end here are dropped by the run time. Numbers of channels
+//! go on as the peers' do.
 
 use std::cell::Cell;
 use std::fmt;
@@ -125,23 +131,54 @@ impl Worker {
     }
 
     /// Builds a dataflow. All peers build the same dataflows in the same order.
+    ///
+    /// # Panics
+    /// As `build` does.
     pub fn dataflow<R>(&mut self, name: &str, build: impl FnOnce(Scope<'_>) -> R) -> (R, Dataflow) {
-        self.dataflow_of(name, Account::default(), build)
+        self.dataflow_of(name, Account::default(), build).expect("outside of all accounts panics are the caller's")
     }
 
-    /// Builds a dataflow whose failure its account tells.
+    /// Builds a dataflow whose failure its account tells. `None` when the dataflow has failed, on
+    /// this worker or on another, before it was built or while it was: nothing of it is left here.
+    ///
+    /// # Panics
+    /// If peers do not build the same dataflow.
     pub fn dataflow_of<R>(
         &mut self,
         name: &str,
         account: Account,
         build: impl FnOnce(Scope<'_>) -> R,
-    ) -> (R, Dataflow) {
+    ) -> Option<(R, Dataflow)> {
         let index = self.timely.next_dataflow_index();
         let first = self.context.tasks().next_id();
-        let context = self.context.of_dataflow(account);
-        let built = self.timely.dataflow_named::<Time, _, _>(name, |timely| build(Scope::new(timely, context)));
+        let context = self.context.of_dataflow(account.clone());
+        let timely = &mut self.timely;
+        let built =
+            account.turn(|| timely.dataflow_named::<Time, _, _>(name, |timely| build(Scope::new(timely, context))));
         self.has_dataflows = true;
-        (built, Dataflow { index, tasks: first..self.context.tasks().next_id() })
+        let tasks = first..self.context.tasks().next_id();
+        self.number_as_peers_do(&account, built.is_some());
+        if built.is_none() {
+            self.drop_dataflow(Dataflow { index, tasks });
+            return None;
+        }
+        built.map(|built| (built, Dataflow { index, tasks }))
+    }
+
+    /// Peers find each other's channels by numbers, which each worker gives in the order in which
+    /// it builds. A worker that has built a part of a dataflow, or none of it, takes the numbers
+    /// that the peers have given to the rest.
+    fn number_as_peers_do(&self, account: &Account, is_built: bool) {
+        let peers = self.peers();
+        if peers == 1 {
+            return;
+        }
+        let own = self.timely.peek_identifier();
+        account.note_numbered(own);
+        if !is_built {
+            let upto = account.numbered_by_all(peers);
+            (own..upto).for_each(|_| _ = self.timely.new_identifier());
+        }
     }
 
     /// Drops a dataflow with its operators and tasks.

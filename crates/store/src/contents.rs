@@ -93,7 +93,7 @@ impl LogEnd {
     }
 
     /// The end of a log without segments.
-    fn before(manifest: &Manifest) -> LogEnd {
+    pub fn before(manifest: &Manifest) -> LogEnd {
         LogEnd {
             segment: manifest.segment,
             is_made: false,
@@ -256,14 +256,38 @@ impl Contents {
         Ok((contents, end))
     }
 
+    /// What a snapshot alone makes, and the sequence and checksum of the last frame that it holds.
+    pub(crate) fn of_snapshot(disk: &dyn Disk, name: &str, number: u64) -> Result<(Contents, (u64, u32)), StoreError> {
+        let mut contents = Contents { place: disk.place(), ..Contents::default() };
+        let (reader, covered) = contents.read_snapshot(disk, name, number)?;
+        match covered {
+            Some(covered) => Ok((contents, covered)),
+            None => Err(reader.damaged(0, "it does not say which frames it holds")),
+        }
+    }
+
     fn load_snapshot(&mut self, disk: &dyn Disk, manifest: &Manifest) -> Result<(), StoreError> {
         if manifest.snapshot == 0 {
             return Ok(());
         }
-        let name = snapshot_name(manifest.snapshot);
-        let file = self.open(disk, &name)?;
-        let (mut reader, header) = FrameReader::open(&disk.place(), &name, file, SNAPSHOT_MAGIC)?;
-        if header != (FileHeader { number: manifest.snapshot, first_sequence: 1, chain: 0 }) {
+        let (reader, covered) = self.read_snapshot(disk, &snapshot_name(manifest.snapshot), manifest.snapshot)?;
+        match covered == Some((manifest.sequence, manifest.chain)) {
+            true => Ok(()),
+            false => Err(reader.damaged(0, "it holds other frames than the manifest says")),
+        }
+    }
+
+    /// Reads all of a snapshot. Returns where reading has ended, and the last frame of the log that
+    /// the snapshot holds.
+    fn read_snapshot(
+        &mut self,
+        disk: &dyn Disk,
+        name: &str,
+        number: u64,
+    ) -> Result<(FrameReader, Option<(u64, u32)>), StoreError> {
+        let file = self.open(disk, name)?;
+        let (mut reader, header) = FrameReader::open(&disk.place(), name, file, SNAPSHOT_MAGIC)?;
+        if header != (FileHeader { number, first_sequence: 1, chain: 0 }) {
             return Err(reader.damaged(0, "it has the number of another snapshot"));
         }
         let mut covered = None;
@@ -288,11 +312,8 @@ impl Contents {
                 break;
             }
         }
-        if covered != Some((manifest.sequence, manifest.chain)) {
-            return Err(reader.damaged(0, "it holds other frames than the manifest says"));
-        }
         match reader.offset() == reader.size() {
-            true => Ok(()),
+            true => Ok((reader, covered)),
             false => Err(reader.damaged(reader.offset(), "bytes follow its end")),
         }
     }

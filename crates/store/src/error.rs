@@ -49,6 +49,30 @@ pub enum StoreError {
         /// What is wrong with it.
         detail: String,
     },
+    /// Nothing was restored from a place of snapshots.
+    #[error("nothing was restored from {place}: {detail}")]
+    NotRestored {
+        /// The place.
+        place: String,
+        /// What is in the way.
+        detail: String,
+        /// What to do instead, as a sentence.
+        instead: String,
+    },
+    /// A snapshot that was to be restored is not what was written.
+    #[error("snapshot {file} in {place} is damaged at byte {offset}: {detail}")]
+    DamagedSnapshot {
+        /// The place.
+        place: String,
+        /// The file.
+        file: String,
+        /// Where the first part begins that cannot be read.
+        offset: u64,
+        /// What is wrong with it.
+        detail: String,
+        /// The number of the snapshot before, if there is one.
+        before: Option<u64>,
+    },
     /// A file is not what was written.
     #[error("file {file} of the database in {place} is damaged at byte {offset}: {detail}")]
     Damaged {

@@ -15,7 +15,7 @@
 //!
 //! Reading order: [`disk`](Disk), [`frame`] (the format), [`commit`] (what is in a frame),
 //! [`contents`] (reading), [`log`] (writing), [`store`] (syncing, tickets), [`snapshot`],
-//! [`places`] (snapshots elsewhere), [`manifest`], [`check`](check()).
+//! [`places`] (snapshots elsewhere), [`restore`](restore()), [`manifest`], [`check`](check()).
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -31,6 +31,7 @@ mod local;
 mod log;
 mod manifest;
 mod places;
+mod restore;
 mod simulated;
 mod snapshot;
 mod store;
@@ -42,5 +43,6 @@ pub use disk::{Disk, DiskFile};
 pub use error::StoreError;
 pub use local::LocalDisk;
 pub use places::{LocalPlaces, SnapshotListener, SnapshotPlaces, Snapshots};
+pub use restore::{Restored, Restoring, restore};
 pub use simulated::{Faults, SimulatedDisk};
 pub use store::{Durability, Statistics, Store, StoreOptions, Threads, Ticket};

@@ -26,6 +26,8 @@ use crate::frame::VERSION;
 
 pub(crate) const MANIFEST: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+/// There while a database is being restored.
+pub(crate) const RESTORING: &str = "RESTORING";
 pub(crate) const LOCK: &str = "LOCK";
 const TITLE: &str = "anabranch database";
 

@@ -7,6 +7,7 @@
 //! A place is a [`Disk`] that a program opens by its URL. Below the place that users name lies a
 //! folder for each database, named by its identity: several databases may be given one place.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +30,13 @@ pub trait SnapshotPlaces: Send + Sync {
     /// `InvalidInput` when the URL is none, or of a kind that is not known; the detail says which
     /// are.
     fn open(&self, url: &str) -> io::Result<Arc<dyn Disk>>;
+
+    /// Names of the folders below the place of that URL, in order. Nothing is made.
+    ///
+    /// # Errors
+    /// `InvalidInput` as [`open`](Self::open); `NotFound` where a missing place can be told from an
+    /// empty one; those of the place.
+    fn folders(&self, url: &str) -> io::Result<Vec<String>>;
 }
 
 /// Folders, as `file:///mnt/backup`.
@@ -37,12 +45,28 @@ pub struct LocalPlaces;
 
 impl SnapshotPlaces for LocalPlaces {
     fn open(&self, url: &str) -> io::Result<Arc<dyn Disk>> {
-        let invalid = |detail: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, detail));
-        match url.strip_prefix("file://") {
-            Some(path) if path.starts_with('/') => Ok(Arc::new(LocalDisk::create(Path::new(path))?)),
-            Some(_) => invalid("after file:// an absolute path is wanted, as in file:///mnt/backup"),
-            None => invalid("places are file:///folder, or folder for the folder of the database"),
+        Ok(Arc::new(LocalDisk::create(local_path(url)?)?))
+    }
+
+    fn folders(&self, url: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(local_path(url)?)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                names.extend(entry.file_name().into_string());
+            }
         }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+fn local_path(url: &str) -> io::Result<&Path> {
+    let invalid = |detail: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, detail));
+    match url.strip_prefix("file://") {
+        Some(path) if path.starts_with('/') => Ok(Path::new(path)),
+        Some(_) => invalid("after file:// an absolute path is wanted, as in file:///mnt/backup"),
+        None => invalid("places are file:///folder, or folder for the folder of the database"),
     }
 }
 

@@ -26,6 +26,10 @@ impl SnapshotPlaces for Places {
     fn open(&self, url: &str) -> io::Result<Arc<dyn Disk>> {
         Ok(Arc::new(place_on(Arc::new(self.0.clone()), url)?))
     }
+
+    fn folders(&self, url: &str) -> io::Result<Vec<String>> {
+        place_on(Arc::new(self.0.clone()), url)?.folders()
+    }
 }
 
 fn options(store: &Faulty) -> StoreOptions {

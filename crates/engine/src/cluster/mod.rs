@@ -7,9 +7,10 @@
 //! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N
 //! threads run its loop and are woken by commands.
 //!
-//! A turn of an operator that panics fails its dataflow and those that read it ([`tenants`]): these
-//! are taken down, and a statement that asks for them hears why. A worker that panics elsewhere has
-//! broken an invariant: it marks the cluster as failed, and every later call says so.
+//! A turn of an operator that panics, or a panic while a dataflow is built or taken up for an
+//! answer, fails the dataflow and those that read it ([`tenants`]): these are taken down, and a
+//! statement that asks for them hears why. A worker that panics elsewhere has broken an invariant:
+//! it marks the cluster as failed, and every later call says so.
 
 mod asked;
 pub(crate) mod marks;
@@ -653,5 +654,5 @@ fn check_threads(threads: &Threads<Command>) -> Result<(), Error> {
 }
 
 fn lost_answer() -> Error {
-    Error::internal("a worker let a question fall; what was asked for may have been dropped meanwhile")
+    Error::internal("a question was let fall: what was asked for was dropped meanwhile, or reading it has panicked")
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anabranch_batch::Time;
+use anabranch_flow::account::Account;
 
 use super::shown::{Shown, upper};
 use super::spec::ArrangementId;
@@ -142,10 +143,20 @@ impl Publisher {
     }
 
     /// Publishes what has changed.
-    pub fn publish(&mut self, worker: usize, arrangements: &BTreeMap<ArrangementId, Exported>) {
+    pub fn publish(
+        &mut self,
+        worker: usize,
+        arrangements: &BTreeMap<ArrangementId, Exported>,
+        makers: &BTreeMap<ArrangementId, Account>,
+    ) {
         self.published.retain(|arrangement, publication| {
             let exported = arrangements.get(arrangement).filter(|_| !publication.has_ended());
-            let unread = exported.map(|exported| publication.shards[worker].publish(exported));
+            let exported = exported.and_then(|exported| Some((exported, makers.get(arrangement)?)));
+            // (What has failed is published no more; a shard that is being published is the last
+            // one, or the one before.)
+            let publish =
+                |(exported, maker): (&Exported, &Account)| maker.turn(|| publication.shards[worker].publish(exported));
+            let unread = exported.and_then(publish);
             let goes_on = unread.is_some_and(|unread| unread < UNREAD_TO_END);
             if !goes_on {
                 publication.end();

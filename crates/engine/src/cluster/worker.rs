@@ -1,12 +1,19 @@
 //! One worker: its inputs, arrangements and dataflows, and the questions that wait for an answer.
+//!
+//! A panic while a dataflow is built, or while an arrangement is taken up for an answer (its held
+//! updates are sorted then), fails the dataflow ([`Account::turn`]): no question looks at the
+//! arrangement again. A panic while rows are read lets the question fall, and nothing else: what is
+//! read are runs that do not change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, Reader};
 use anabranch_batch::{Batch, END, Time};
-use anabranch_flow::account::{Account, Load};
+use anabranch_flow::Scope;
+use anabranch_flow::account::{Account, Cause, Failure, Load};
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Horizon, no_horizon};
@@ -126,6 +133,8 @@ pub(super) struct WorkerState {
     /// Those of `relays` that have a time of their own.
     event_inputs: BTreeSet<CollectionId>,
     arrangements: BTreeMap<ArrangementId, Exported>,
+    /// The accounts of the dataflows that make the arrangements.
+    makers: BTreeMap<ArrangementId, Account>,
     dataflows: BTreeMap<DataflowId, Installed>,
     marks: Marks,
     /// What parts of queries need not keep for others.
@@ -186,6 +195,7 @@ impl WorkerState {
             relays: BTreeMap::new(),
             event_inputs: BTreeSet::new(),
             arrangements: BTreeMap::new(),
+            makers: BTreeMap::new(),
             dataflows: BTreeMap::new(),
             marks: Marks::default(),
             floors: BTreeMap::new(),
@@ -285,7 +295,7 @@ impl Service for WorkerState {
     }
 
     fn answer(&mut self) {
-        self.publisher.publish(self.index, &self.arrangements);
+        self.publisher.publish(self.index, &self.arrangements, &self.makers);
         self.answer_waiting();
     }
 
@@ -346,9 +356,14 @@ impl WorkerState {
             egress,
             marks: self.marks.clone(),
         };
+        if physical.uses().iter().any(|used| !self.arrangements.contains_key(used)) {
+            // (The session has not heard yet that what makes it could not be built here.)
+            let message = "what it reads has failed".to_owned();
+            account.fail(Failure { cause: Cause::Reads, message });
+        }
         let mut shared = WorkerShared { relays: &mut self.relays, arrangements: &self.arrangements };
-        let (rendered, built) =
-            worker.dataflow_of(name, account, |scope| render(scope, name, physical, &mut shared, options));
+        let build = |scope: Scope<'_>| render(scope, name, physical, &mut shared, options);
+        let Some((rendered, built)) = worker.dataflow_of(name, account.clone(), build) else { return };
         let exports = rendered.exports.iter().map(|(arrangement, _)| *arrangement).collect();
         for (export, _) in physical.exports.iter().filter(|(export, _)| export.is_part) {
             if let Some(floor) = &physical.floor {
@@ -361,6 +376,7 @@ impl WorkerState {
             allow_compaction(&mut exported.rows, as_of);
             allow_compaction(&mut exported.errors, as_of);
             self.arrangements.insert(arrangement, exported);
+            self.makers.insert(arrangement, account.clone());
         }
         let Rendered { capture, events, .. } = rendered;
         self.dataflows.insert(dataflow, Installed { built, exports, capture, events, horizon, hidden });
@@ -370,7 +386,10 @@ impl WorkerState {
         if let Some(installed) = self.dataflows.remove(&dataflow) {
             worker.drop_dataflow(installed.built);
             for arrangement in installed.exports {
-                self.arrangements.remove(&arrangement);
+                let exported = self.arrangements.remove(&arrangement);
+                // (As in `Worker::drop_dataflow`: what has failed half done may panic once more.)
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(exported)));
+                self.makers.remove(&arrangement);
                 self.publisher.end(arrangement);
                 self.floors.remove(&arrangement);
             }
@@ -381,8 +400,8 @@ impl WorkerState {
     /// The question, while it has to wait.
     fn try_answer(&self, question: Waiting) -> Option<Waiting> {
         match question {
-            Waiting::Peek { peek, hold, reply } => self.try_peek(peek, hold, reply),
-            Waiting::Reading { rows, result, reply } => read_on(rows, result, reply),
+            Waiting::Peek { peek, hold, reply } => or_let_fall(|| self.try_peek(peek, hold, reply)),
+            Waiting::Reading { rows, result, reply } => or_let_fall(|| read_on(rows, result, reply)),
             Waiting::Await { dataflow, past, reply } => {
                 self.try_await(dataflow, past, &reply).then_some(Waiting::Await { dataflow, past, reply })
             }
@@ -399,6 +418,7 @@ impl WorkerState {
 
     fn try_peek(&self, peek: Peek, hold: Option<Box<Exported>>, reply: Reply<PeekResult>) -> Option<Waiting> {
         let exported = self.arrangements.get(&peek.arrangement)?;
+        let maker = self.makers.get(&peek.arrangement)?;
         if upper(exported) <= peek.at {
             // The session does not wait for the answer: commits may follow, and compaction with
             // them.
@@ -410,7 +430,7 @@ impl WorkerState {
             });
             return Some(Waiting::Peek { peek, hold: Some(hold), reply });
         }
-        let shown = Shown::of(exported);
+        let shown = maker.turn(|| Shown::of(exported))?;
         let errors = shown.errors(peek.at);
         read_on(shown.rows(&peek.rows, peek.at), PeekResult { batches: vec![], errors }, reply)
     }
@@ -455,6 +475,11 @@ impl WorkerState {
         let items = std::mem::take(&mut events.borrow_mut().items);
         let _ = reply.send(EventsPart { worker, items });
     }
+}
+
+/// The question, if it still has to wait. One that panics is let fall: its asker hears that.
+fn or_let_fall(answer: impl FnOnce() -> Option<Waiting>) -> Option<Waiting> {
+    catch_unwind(AssertUnwindSafe(answer)).ok().flatten()
 }
 
 /// Reads a portion; the last one sends the answer.

@@ -27,6 +27,7 @@ use arrow::datatypes::DataType;
 
 use super::connection::Connection;
 use crate::cluster::{ArrangementId, PeekResult, Shown, WantedKeys};
+use crate::contained::contained;
 use crate::direct::{Base, Direct, rows_or_error};
 use crate::error::Error;
 use crate::finish::{WantedRows, finish};
@@ -63,13 +64,13 @@ impl Connection {
         let reads_now = matches!(statement, Statement::Select { as_of: None, .. });
         if reads_now
             && let Some((named, key)) = bound.look_up(moment.version)
-            && let Some(rows) = self.look_up(&named, &key, &moment)?
+            && let Some(rows) = contained("the look-up", || self.look_up(&named, &key, &moment))?
         {
             self.answered_here += 1;
             return Ok(Here::Answered(rows));
         }
         let Some((facts, named)) = self.plan_here(statement, &bound, &moment)? else { return Ok(Here::Planned(bound)) };
-        if reads_now && let Some(rows) = self.answer_here(&facts, &named, &moment)? {
+        if reads_now && let Some(rows) = contained("the query", || self.answer_here(&facts, &named, &moment))? {
             self.answered_here += 1;
             return Ok(Here::Answered(rows));
         }

@@ -23,6 +23,7 @@ use super::alarm::{Alarm, Rung};
 use super::beside::Here;
 use super::engine::Engine;
 use super::prepared::Remembered;
+use crate::contained::contained;
 use crate::copy::decode::Block;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -319,7 +320,7 @@ impl Connection {
     pub fn copy_rows(&mut self, timeout: Duration) -> Result<CopyRows, Error> {
         let copying = self.client.lock().unwrap_or_else(PoisonError::into_inner).copying.take();
         let Some(Copying::Out(mut copy)) = copying else { return Err(no_copy()) };
-        let rows = match copy.next()? {
+        let rows = match contained("writing rows", || copy.next())? {
             NextRows::Given(rows) => rows,
             NextRows::Wants(subscription) => match self.next_changes(&subscription, timeout) {
                 Ok(changes) => copy.take(&changes)?,

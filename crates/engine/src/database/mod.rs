@@ -22,6 +22,7 @@ use anabranch_store::{Disk, StoreOptions};
 
 use crate::connector::Connector;
 use crate::error::Error;
+use crate::functions::Function;
 use crate::session::{Options, Session};
 
 use engine::Engine;
@@ -127,6 +128,16 @@ impl Database {
     pub fn panic_in(&self, relation: &str) -> Result<(), Error> {
         let relation = relation.to_owned();
         self.engine.call(move |session| session.panic_in(&relation))
+    }
+
+    /// Makes a function known to SQL, for tests.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    #[doc(hidden)]
+    pub fn register_function(&self, name: &str, function: Function) -> Result<(), Error> {
+        let name = name.to_owned();
+        self.engine.call(move |session| session.register_function(&name, function))
     }
 
     /// Ends the engine once it has answered what was asked before. Connections hear `Closed` from

@@ -57,6 +57,7 @@ use datafusion_expr::Expr;
 use super::expression::{self, name_of};
 use super::input::planned;
 use super::query::{Frame, FrameState, schema_of, temporal};
+use crate::contained::contained;
 use crate::error::Error;
 
 impl Frame {
@@ -102,9 +103,8 @@ fn custom(operator: CustomOperator, inputs: &[(&FrameState, &Vec<Expr>)]) -> Res
     }
     let types = |state: &FrameState| state.schema().fields().iter().map(|field| field.data_type().clone()).collect();
     let types: Vec<Vec<DataType>> = inputs.iter().map(|(state, _)| types(state)).collect();
-    let columns = operator
-        .output(&types)
-        .map_err(|reason| Error::invalid(format!("operator \"{name}\" is refused: {reason}")))?;
+    let asked = contained(&format!("operator \"{name}\""), || Ok(operator.output(&types)))?;
+    let columns = asked.map_err(|reason| Error::invalid(format!("operator \"{name}\" is refused: {reason}")))?;
     let columns: Vec<(String, DataType)> =
         columns.into_iter().map(|(name, data_type)| (name, planned(&data_type))).collect();
     let verb = Verb::Custom { operator: Foreign::new(&name, operator), keys };

@@ -23,6 +23,7 @@ use super::state::copying::{
     CopyIn, CopyOut, CopyRows, CopyStart, CopyWay, Copying, Next, PIECE_BYTES, Source, no_copy,
 };
 use crate::catalog::{Arrival, Object};
+use crate::contained::contained;
 use crate::copy::decode::{Block, Decoder};
 use crate::copy::encode::Encoder;
 use crate::copy::options::{CopyFormat, CopyKind, Way};
@@ -277,7 +278,7 @@ impl Session {
     /// Of the subscription; `Invalid` when no such COPY has begun.
     pub fn copy_rows(&mut self, timeout: Duration) -> Result<CopyRows, Error> {
         let Some(Copying::Out(mut copy)) = self.client.copying.take() else { return Err(no_copy()) };
-        let rows = match copy.next()? {
+        let rows = match contained("writing rows", || copy.next())? {
             Next::Given(rows) => rows,
             Next::Wants(subscription) => match self.next_changes(&subscription, timeout) {
                 Ok(changes) => copy.take(&changes)?,

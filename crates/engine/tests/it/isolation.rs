@@ -1,11 +1,15 @@
 //! An operator that panics takes its dataflow with it, and nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use anabranch_engine::frame::{Arrived, Event, Events, Frame, Given, Instance, UserOperator};
+use anabranch_engine::frame::{Arrived, Event, Events, Frame, Given, Instance, UserOperator, col};
+use anabranch_engine::functions::{Function, UserFunction};
 use anabranch_engine::{Changes, Database, DatabaseOptions, ErrorKind, Outcome, Session};
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema};
+use datafusion_common::ScalarValue;
 
 use crate::support::{ask, fail, lines, run, with_workers};
 
@@ -114,6 +118,124 @@ fn an_operator_of_a_user_that_panics_ends_its_frame_alone() {
         run(session, "INSERT INTO t VALUES (9, 90)");
         assert_eq!(ask(session, "SELECT s FROM most"), ["90"]);
     });
+}
+
+/// Cannot be started, by the worker that comes to it as the n-th.
+struct Unbuildable {
+    /// Starts until one panics.
+    left: AtomicI64,
+}
+
+impl Unbuildable {
+    fn after(starts: i64) -> Unbuildable {
+        Unbuildable { left: AtomicI64::new(starts) }
+    }
+}
+
+impl UserOperator for Unbuildable {
+    fn name(&self) -> &str {
+        "unbuildable"
+    }
+
+    fn output(&self, _inputs: &[Vec<DataType>]) -> Result<Vec<(String, DataType)>, String> {
+        Ok(vec![("x".to_owned(), DataType::Int64)])
+    }
+
+    fn start(&self) -> Box<dyn Instance> {
+        assert!(self.left.fetch_sub(1, Ordering::Relaxed) > 0, "no instance can be had");
+        Box::new(Fragile)
+    }
+}
+
+/// A worker once unwound to its end, and the session failed. With several workers, those that have
+/// built their part and those that have not must agree on the channels of all that is built later.
+#[test]
+fn a_dataflow_that_cannot_be_built_fails_alone() {
+    for starts in 0..2 {
+        with_workers(|session| {
+            run(session, RELATIONS);
+            run(session, "CREATE TABLE e (x bigint, at bigint, WATERMARK FOR at AS at) APPEND ONLY");
+            let fails = starts < session.workers() as i64;
+            for _ in 0..3 {
+                let frame = session.events("e").unwrap().frame().select([col("x")]);
+                let frame = frame.operator(Unbuildable::after(starts), [col("x")]);
+                session.create_view("odd", &frame).unwrap();
+                // (Told before the failure is heard of, or refused.)
+                let above = session.execute("CREATE MATERIALIZED VIEW above AS SELECT count(*) AS n FROM odd");
+                run(session, "INSERT INTO t VALUES (7, 1)");
+                if fails {
+                    assert!(failure_of(session, "SELECT * FROM odd").contains("\"odd\" has failed: no instance"));
+                    if above.is_ok() {
+                        assert!(failure_of(session, "SELECT n FROM above").contains("\"odd\" has failed"));
+                    }
+                }
+                // What exchanges rows is built, and right.
+                run(session, "CREATE MATERIALIZED VIEW fresh AS SELECT k, count(*) AS n FROM t GROUP BY k");
+                let (kept, asked) =
+                    ("SELECT * FROM fresh ORDER BY k", "SELECT k, count(*) FROM t GROUP BY k ORDER BY k");
+                assert_eq!(ask(session, kept), ask(session, asked));
+                assert_eq!(ask(session, "SELECT s FROM sums WHERE k = 1"), ["30"]);
+                if above.is_ok() {
+                    run(session, "DROP MATERIALIZED VIEW above");
+                }
+                run(session, "DROP MATERIALIZED VIEW odd; DROP MATERIALIZED VIEW fresh");
+            }
+        });
+    }
+}
+
+/// A function of values that is well until it is told otherwise.
+struct Moody(Arc<AtomicBool>);
+
+impl UserFunction for Moody {
+    fn name(&self) -> &str {
+        "moody"
+    }
+
+    fn arguments(&self) -> &[DataType] {
+        &[DataType::Int64]
+    }
+
+    fn output_type(&self) -> &DataType {
+        // (A panic in `call` is caught where the function is called. This one is the engine's.)
+        assert!(!self.0.load(Ordering::Relaxed), "not in the mood");
+        &DataType::Int64
+    }
+
+    fn call(&self, columns: &[ArrayRef], _rows: usize) -> Result<ArrayRef, String> {
+        Ok(Arc::clone(&columns[0]))
+    }
+}
+
+#[test]
+fn a_panic_in_an_answer_fails_the_statement_alone() {
+    for workers in [0, 1, 2] {
+        let database = Database::open(DatabaseOptions { workers, ..DatabaseOptions::default() }).unwrap();
+        let is_bad = Arc::new(AtomicBool::new(false));
+        database.register_function("moody", Function::scalar(Moody(Arc::clone(&is_bad)))).unwrap();
+        let (mut here, mut beside) = (database.connect().unwrap(), database.connect().unwrap());
+        here.execute(RELATIONS).unwrap();
+        let asked = here.prepare("SELECT moody(v) FROM t WHERE k = $1", &[]).unwrap();
+        let values = [ScalarValue::from(2)];
+        here.run(&asked, &values).unwrap();
+        here.execute("BEGIN").unwrap();
+        is_bad.store(true, Ordering::Relaxed);
+        for error in [
+            // On the engine's thread, for there is a transaction; then on the connection's.
+            here.run(&asked, &values).unwrap_err(),
+            here.execute("ROLLBACK").and_then(|_| here.run(&asked, &values)).unwrap_err(),
+            here.query("SELECT moody(s) FROM sums").unwrap_err(),
+            here.execute("UPDATE t SET v = moody(v)").unwrap_err(),
+            here.execute("INSERT INTO t SELECT 4, moody(4)").unwrap_err(),
+        ] {
+            assert_eq!((error.kind, error.sqlstate()), (ErrorKind::Internal, "XX000"), "{error:?}");
+            assert!(error.message.contains("not in the mood"), "{error:?}");
+        }
+        assert_eq!(lines(&beside.query("SELECT sum(v) FROM t").unwrap()), ["60"]);
+        is_bad.store(false, Ordering::Relaxed);
+        here.execute("INSERT INTO t SELECT 4, moody(4)").unwrap();
+        assert_eq!(lines(&here.query("SELECT moody(s) FROM sums WHERE k = 4").unwrap()), ["4"]);
+    }
 }
 
 #[test]

@@ -6,6 +6,9 @@
 //! frontier passes rows that are missing, and nothing incomplete is seen as complete. A dataflow
 //! that reads it fails next; that is for the owner of the workers to say, who knows the readers.
 //!
+//! Building a dataflow, and answering from what it makes, are turns of it too. A worker that has
+//! not built all of a dataflow learns from the account how far its peers have numbered channels.
+//!
 //! An [`Account`] is shared by the workers and by their owner, who sees a failure without asking a
 //! worker. Cost: one load a turn.
 
@@ -16,7 +19,8 @@ pub mod memory;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use memory::{Holder, PARTS};
 
@@ -81,7 +85,21 @@ struct OperatorEntry {
     /// Whether the next turn panics on purpose.
     panics_next: AtomicBool,
     operators: operators::Operators,
+    numbered: Mutex<Numbered>,
+    has_numbered: Condvar,
 }
+
+/// How far workers have numbered channels, once each has built the dataflow or failed to.
+#[derive(Debug, Default)]
+struct Numbered {
+    workers: usize,
+    /// The highest number, exclusive.
+    upto: usize,
+}
+
+/// How long a worker waits for its peers to build a dataflow that has failed. They only have to
+/// get to the command.
+const NUMBERED_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Why a dataflow has no turns any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,9 +184,34 @@ impl Account {
         self.0.panics_next.store(true, Ordering::Relaxed);
     }
 
+    /// A worker is done with building, and the next channel would have this number.
+    pub(crate) fn note_numbered(&self, next: usize) {
+        let mut numbered = self.0.numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        numbered.workers += 1;
+        numbered.upto = numbered.upto.max(next);
+        self.0.has_numbered.notify_all();
+    }
+
+    /// The number of the next channel after the dataflow was built, once all workers are done with
+    /// building. All those that have built all of it tell the same; the others have built a part.
+    /// If all have built a part, the longest one decides.
+    ///
+    /// # Panics
+    /// If a worker does not build the dataflow.
+    pub(crate) fn numbered_by_all(&self, workers: usize) -> usize {
+        let deadline = Instant::now() + NUMBERED_WAIT_MAX;
+        let mut numbered = self.0.numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        while numbered.workers < workers {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "a worker has not built a dataflow that another failed to build");
+            numbered = self.0.has_numbered.wait_timeout(numbered, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        numbered.upto
+    }
+
     /// What a turn of an operator returns; nothing when the dataflow has failed, or fails in this
     /// turn because it panics.
-    pub(crate) fn turn<R>(&self, turn: impl FnOnce() -> R) -> Option<R> {
+    pub fn turn<R>(&self, turn: impl FnOnce() -> R) -> Option<R> {
         if self.0.book.is_none() {
             return Some(turn());
         }

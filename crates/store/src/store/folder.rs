@@ -6,7 +6,7 @@ use crate::contents::LogEnd;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::log::{LogWriter, make_segment};
-use crate::manifest::{LOCK, MANIFEST, MANIFEST_NEW, Manifest, number_of, segment_name};
+use crate::manifest::{LOCK, MANIFEST, MANIFEST_NEW, Manifest, RESTORING, number_of, segment_name};
 
 /// Takes the disk for this handle.
 pub(crate) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>, StoreError> {
@@ -40,6 +40,10 @@ pub(super) fn initialise(disk: &dyn Disk) -> Result<Manifest, StoreError> {
 pub(crate) fn check_empty(disk: &dyn Disk) -> Result<(), StoreError> {
     let place = disk.place();
     let names = disk.names().map_err(|error| StoreError::of_io(&place, "list", "the files", &error))?;
+    if names.iter().any(|name| name == RESTORING) {
+        let detail = "a database was being restored into it; restore it again".to_string();
+        return Err(StoreError::NotADatabase { place, detail });
+    }
     for name in names.iter().filter(|name| ![LOCK, MANIFEST_NEW].contains(&name.as_str())) {
         let is_first = *name == segment_name(1);
         let size = disk.open(name).and_then(|file| file.size()).unwrap_or(u64::MAX);
@@ -74,7 +78,7 @@ pub(super) fn remove_leftovers(disk: &dyn Disk, manifest: &Manifest) {
     for name in disk.names().unwrap_or_default() {
         let is_old = number_of(&name, ".log").is_some_and(|number| number < manifest.segment)
             || number_of(&name, ".snapshot").is_some_and(|number| number != manifest.snapshot || is_elsewhere)
-            || name == MANIFEST_NEW;
+            || [MANIFEST_NEW, RESTORING].contains(&name.as_str());
         if is_old {
             let _ = disk.remove(&name);
         }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anabranch_store::{
-    Disk, DiskFile, SimulatedDisk, SnapshotPlaces, Snapshots, Store, StoreError, StoreOptions, check, check_with, read,
+    Disk, DiskFile, Faults, Restoring, SimulatedDisk, SnapshotPlaces, Snapshots, Store, StoreError, StoreOptions,
+    check, check_with, read, restore,
 };
 
 use crate::model::{Model, Rng, run, small};
@@ -16,6 +17,8 @@ use crate::model::{Model, Rng, run, small};
 #[derive(Clone, Default)]
 struct Places {
     disks: Arc<Mutex<BTreeMap<String, SimulatedDisk>>>,
+    /// The URL of the first database below a place.
+    first: Arc<Mutex<BTreeMap<String, String>>>,
     fault: Arc<Fault>,
 }
 
@@ -51,6 +54,21 @@ impl Places {
         found.flat_map(|(_, disk)| disk.names().unwrap()).collect()
     }
 
+    /// The folder of the database below a place; of the first that was made, if there are several.
+    fn database_in(&self, place: &str) -> SimulatedDisk {
+        let mut first = self.first.lock().unwrap();
+        let url = first.entry(place.to_string()).or_insert_with(|| {
+            format!("{place}/{}", self.folders(place).unwrap().first().expect("a database has a snapshot there"))
+        });
+        self.disks.lock().unwrap()[url].clone()
+    }
+
+    /// Forgets the databases below a place, but for that one.
+    fn forget_all_but_the_first(&self, place: &str) {
+        let kept = self.first.lock().unwrap()[place].clone();
+        self.disks.lock().unwrap().retain(|url, _| below(url, place).is_none() || *url == kept);
+    }
+
     fn options(&self, place: Option<&str>) -> StoreOptions {
         let (place, places) = (place.map(str::to_string), Arc::new(self.clone()));
         StoreOptions { snapshots: Snapshots { place, places, told: None }, ..small() }
@@ -65,6 +83,18 @@ impl SnapshotPlaces for Places {
         let disk = self.disks.lock().unwrap().entry(url.to_string()).or_default().clone();
         Ok(Arc::new(FailingDisk { disk, fault: self.fault.clone() }))
     }
+
+    fn folders(&self, url: &str) -> io::Result<Vec<String>> {
+        if !url.starts_with("test://") {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "places are test://name"));
+        }
+        self.fault.operate()?;
+        Ok(self.disks.lock().unwrap().keys().filter_map(|other| below(other, url)).collect())
+    }
+}
+
+fn below(url: &str, place: &str) -> Option<String> {
+    Some(url.strip_prefix(place)?.strip_prefix('/')?.to_string())
 }
 
 struct FailingDisk {
@@ -298,4 +328,159 @@ fn two_databases_share_a_place() {
         }
     }
     assert_eq!(places.snapshots("test://a").len(), 2);
+}
+
+/// A database with snapshots in a place; returns what its newest snapshot holds. (Those before are
+/// put back, as a store keeps them that does not remove.)
+fn snapshots_of(place: &str, places: &Places, n_snapshots: usize, rng: &mut Rng) -> Vec<Model> {
+    let (disk, mut state, mut held) = (SimulatedDisk::new(), Model::default(), Vec::new());
+    let (store, _) = Store::open(Arc::new(disk), places.options(Some(place))).unwrap();
+    let mut kept: Vec<(String, Vec<u8>)> = Vec::new();
+    for _ in 0..n_snapshots {
+        fill(&store, &mut state, rng, 12);
+        store.snapshot().unwrap();
+        held.push(state.clone());
+        let there = places.database_in(place);
+        kept.extend(there.names().unwrap().into_iter().map(|name| (name.clone(), there.contents(&name).unwrap())));
+    }
+    // What comes behind is in the log alone.
+    fill(&store, &mut state, rng, 3);
+    for (name, bytes) in kept {
+        let file = places.database_in(place).create(&name).unwrap();
+        file.write_at(0, &bytes).unwrap();
+    }
+    held
+}
+
+fn named(snapshot: u64) -> Restoring {
+    Restoring { snapshot: Some(snapshot), ..Restoring::default() }
+}
+
+#[test]
+fn a_database_is_restored_from_its_place_alone() {
+    run(5, |rng| {
+        let places = Places::default();
+        let held = snapshots_of("test://a", &places, 3, rng);
+        let before = places.database_in("test://a").names().unwrap();
+        for (restoring, number) in [(Restoring::default(), 3), (named(2), 2), (named(1), 1)] {
+            let disk = SimulatedDisk::new();
+            let restored = restore(&disk, &places, "test://a/", &restoring).unwrap();
+            let mut state = held[number as usize - 1].clone();
+            assert_eq!((restored.snapshot, restored.n_objects), (number, state.objects.len()));
+            // It needs no place, and goes on.
+            let (store, contents) = Store::open(Arc::new(disk.clone()), small()).unwrap();
+            assert_eq!((Model::of(&contents), contents.time()), (state.clone(), restored.time));
+            fill(&store, &mut state, rng, 10);
+            store.snapshot().unwrap();
+            fill(&store, &mut state, rng, 3);
+            store.close().unwrap();
+            // In the same place it is another database.
+            let (store, _) = Store::open(Arc::new(disk.clone()), places.options(Some("test://a"))).unwrap();
+            store.snapshot().unwrap();
+            store.close().unwrap();
+            assert_eq!(Model::of(&read(&disk, &places).unwrap().1), state);
+            places.forget_all_but_the_first("test://a");
+        }
+        assert_eq!(places.database_in("test://a").names().unwrap(), before);
+        // The place of the database itself may be named.
+        let own = format!("test://a/{}", places.folders("test://a").unwrap()[0]);
+        restore(&SimulatedDisk::new(), &places, &own, &Restoring::default()).unwrap();
+    });
+}
+
+#[test]
+fn restoring_stops_at_any_step_and_begins_again() {
+    let (places, mut rng) = (Places::default(), Rng::of(5));
+    let held = snapshots_of("test://a", &places, 1, &mut rng);
+    let again = |disk: &SimulatedDisk, what: &str| {
+        match restore(disk, &places, "test://a", &Restoring::default()) {
+            Ok(_) => {}
+            // All of it was there by then.
+            Err(StoreError::NotRestored { .. }) => {}
+            Err(error) => panic!("{what}: {error}"),
+        }
+        let (_, contents) = Store::open(Arc::new(disk.clone()), small()).unwrap();
+        assert_eq!(Model::of(&contents), held[0], "{what}");
+    };
+    let mut n_unfinished = 0;
+    for stops_at in 0..40 {
+        let disk = SimulatedDisk::new();
+        disk.set_faults(Faults { stops_at: Some(stops_at), ..Faults::default() });
+        let _ = restore(&disk, &places, "test://a", &Restoring::default());
+        let after = disk.crash(|bound| rng.below(bound));
+        // What is not finished is no empty database.
+        match Store::open(Arc::new(after.crash(|_| 0)), small()) {
+            Ok((_, contents)) => assert!(contents.objects().is_empty() || Model::of(&contents) == held[0]),
+            Err(error) => {
+                assert!(error.to_string().contains("was being restored"), "{error}");
+                n_unfinished += 1;
+            }
+        }
+        again(&after, &format!("stop at {stops_at}"));
+    }
+    assert!(n_unfinished > 3, "{n_unfinished}");
+    for fails_at in 0..10 {
+        let disk = SimulatedDisk::new();
+        places.fail(fails_at, 1);
+        let failed = restore(&disk, &places, "test://a", &Restoring::default()).is_err();
+        places.fail(0, 0);
+        if failed {
+            assert!(disk.names().unwrap().iter().all(|name| name == "LOCK"), "{:?}", disk.names());
+        }
+        again(&disk, &format!("failure at {fails_at}"));
+    }
+    let disk = SimulatedDisk::new();
+    disk.set_faults(Faults { capacity_bytes: Some(500), ..Faults::default() });
+    let error = restore(&disk, &places, "test://a", &Restoring::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    disk.set_faults(Faults::default());
+    again(&disk, "no room");
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused() {
+    let (places, mut rng) = (Places::default(), Rng::of(6));
+    let held = snapshots_of("test://a", &places, 2, &mut rng);
+    let refused = |place: &str, restoring: &Restoring| {
+        let disk = SimulatedDisk::new();
+        let error = restore(&disk, &places, place, restoring).unwrap_err();
+        assert!(disk.names().unwrap().iter().all(|name| name == "LOCK"), "{:?}", disk.names());
+        error.to_string()
+    };
+    assert!(refused("test://b", &Restoring::default()).contains("it has no snapshot"));
+    assert!(refused("s4://a", &Restoring::default()).contains("no place for snapshots"));
+    assert!(refused("test://a", &named(7)).contains("it has no snapshot 7"));
+    let other = Restoring { database: Some("0123456789abcdef".into()), snapshot: None };
+    assert!(refused("test://a", &other).contains("it has no database 0123456789abcdef"));
+    // Bytes that are not what was written, and too few.
+    let there = places.database_in("test://a");
+    let n_bytes = there.contents("000002.snapshot").unwrap().len();
+    for at in [0, 20, 100, n_bytes / 2, n_bytes - 1] {
+        there.damage("000002.snapshot", at, 1);
+        let error = restore(&SimulatedDisk::new(), &places, "test://a", &Restoring::default()).unwrap_err();
+        assert!(error.to_string().starts_with("snapshot 000002.snapshot in test://a/"), "{error}");
+        assert!(matches!(error, StoreError::DamagedSnapshot { before: Some(1), .. }), "{error:?}");
+        there.damage("000002.snapshot", at, 1);
+    }
+    there.open("000002.snapshot").unwrap().truncate(n_bytes as u64 - 50).unwrap();
+    assert!(refused("test://a", &Restoring::default()).contains("is damaged at byte"));
+    let disk = SimulatedDisk::new();
+    restore(&disk, &places, "test://a", &named(1)).unwrap();
+    // What is there is not overwritten.
+    let error = restore(&disk, &places, "test://a", &named(1)).unwrap_err();
+    assert!(error.to_string().contains("holds a database"), "{error}");
+    assert_eq!(Model::of(&read(&disk, &places).unwrap().1), held[0]);
+    let letters = SimulatedDisk::new();
+    letters.create("letter.txt").unwrap();
+    let error = restore(&letters, &places, "test://a", &named(1)).unwrap_err();
+    assert!(error.to_string().contains("it holds letter.txt"), "{error}");
+    // Of several databases one is to be named.
+    snapshots_of("test://a", &places, 1, &mut rng);
+    let names = places.folders("test://a").unwrap();
+    let error = refused("test://a", &Restoring::default());
+    assert!(error.contains("snapshots of 2 databases") && names.iter().all(|name| error.contains(name)), "{error}");
+    for name in names {
+        let restoring = Restoring { database: Some(name), snapshot: Some(1) };
+        restore(&SimulatedDisk::new(), &places, "test://a", &restoring).unwrap();
+    }
 }

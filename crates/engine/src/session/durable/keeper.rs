@@ -104,6 +104,14 @@ impl From<StoreError> for Error {
                 .with_sqlstate("XX001")
                 .with_detail("Nothing was changed, and nothing is guessed.")
                 .with_hint("Put a copy of the whole folder in its place; see docs/durability.md."),
+            StoreError::NotRestored { instead, .. } => Error::invalid(text).with_sqlstate("22023").with_hint(instead),
+            StoreError::DamagedSnapshot { before, .. } => {
+                let error = Error::data(text).with_sqlstate("XX001").with_detail("Nothing was restored.");
+                match before {
+                    Some(before) => error.with_hint(format!("--snapshot {before} restores the one before it.")),
+                    None => error.with_hint("There is none before it."),
+                }
+            }
             StoreError::Version { .. } => Error::invalid(text).with_sqlstate("0A000").with_hint(
                 "Dump it with the version that wrote it (anabranch dump), and read the script in with this one.",
             ),
