@@ -42,7 +42,7 @@ pub mod wire;
 pub use batch::{Batch, Columns};
 pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
 pub use flat::FlatBatch;
-pub use partition::{partition, partition_by};
+pub use partition::{at_home, partition, partition_by};
 pub use route::{ShardNumber, route};
 pub use text_limit::{TextLimit, without_limits};
 pub use time_precision::TimePrecision;

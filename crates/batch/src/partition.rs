@@ -6,17 +6,20 @@
 //! with absent rows, it is a counting sort, and shards are slices of one gather.
 
 use crate::batch::Batch;
-use crate::route::route;
+use crate::route::{ShardNumber, routes};
 
 /// So many parts, at most, have a list of their rows each, as long as the batch.
 const LISTED_PARTS_MAX: usize = 8;
+
+/// Rows whose shards are found together.
+const BLOCK_ROWS: usize = 64;
 
 /// One batch a shard, possibly empty, each keyed as `batch` is. Absent rows are left out.
 ///
 /// # Panics
 /// If `batch` is not keyed or `shards` is 0.
 pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
-    partition_by(batch, shards, |hash| route(hash, shards))
+    parts_of(batch, shards, |hashes, parts| routes(hashes, shards, parts))
 }
 
 /// As [`partition`], where `part_of` says which of `parts` parts a hash belongs to.
@@ -24,34 +27,75 @@ pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
 /// # Panics
 /// If `batch` is not keyed, `parts` is 0, or `part_of` names another part.
 pub fn partition_by(batch: &Batch, parts: usize, part_of: impl Fn(u64) -> usize) -> Vec<Batch> {
+    parts_of(batch, parts, |hashes, parts| {
+        hashes.iter().zip(parts).for_each(|(&hash, part)| *part = part_of(hash) as u32);
+    })
+}
+
+fn parts_of(batch: &Batch, parts: usize, find: impl Fn(&[u64], &mut [u32])) -> Vec<Batch> {
     assert!(parts > 0, "a batch is partitioned into at least one part");
     let key = batch.key().expect("a batch is keyed before it is partitioned");
     if parts == 1 {
         return vec![batch.clone().compact()];
     }
+    let mut of_row = vec![0u32; key.hashes.len()];
+    find(&key.hashes, &mut of_row);
     if parts <= LISTED_PARTS_MAX && batch.present().is_none() {
-        let rows = rows_of_parts(&key.hashes, parts, part_of);
-        // (Small batches often go to one shard: it gets what there is.)
-        let taken = |rows: &Vec<u32>| match rows.len() {
-            0 => batch.slice(0, 0),
-            len if len == batch.len() => batch.clone(),
-            _ => batch.take(rows),
-        };
+        // (Small batches often go to one part, and large ones may be where they belong.)
+        if let Some(&first) = of_row.first().filter(|&first| of_row.iter().all(|part| part == first)) {
+            let of_part = |part: usize| if part == first as usize { batch.clone() } else { batch.slice(0, 0) };
+            return (0..parts).map(of_part).collect();
+        }
+        let rows = rows_of_parts(&of_row, parts);
+        let taken = |rows: &Vec<u32>| if rows.is_empty() { batch.slice(0, 0) } else { batch.take(rows) };
         return rows.iter().map(taken).collect();
     }
-    let routes: Vec<u32> = key.hashes.iter().map(|&hash| part_of(hash) as u32).collect();
-    let (rows, ends) = sort_by_route(batch, &routes, parts);
+    let (rows, ends) = sort_by_route(batch, &of_row, parts);
     let sorted = batch.take(&rows).assume_present();
     (0..parts).map(|part| sorted.slice(ends[part], ends[part + 1] - ends[part])).collect()
 }
 
+/// The present rows that a shard has by the hash of these columns, keyed by them. Where all shards
+/// are given the same batch, each row is kept by one of them.
+///
+/// # Panics
+/// If there is no such column.
+pub fn at_home(batch: Batch, key: &[usize], shard: ShardNumber) -> Batch {
+    let batch = batch.with_key(key);
+    let mut rows = rows_of_shard(&batch.key().expect("it was just keyed").hashes, shard);
+    if let Some(present) = batch.present() {
+        rows.retain(|&row| present.value(row as usize));
+    }
+    if rows.len() == batch.len() {
+        return batch;
+    }
+    batch.take(&rows).assume_present()
+}
+
+/// The rows whose hashes a shard has.
+fn rows_of_shard(hashes: &[u64], shard: ShardNumber) -> Vec<u32> {
+    let mut rows = Vec::with_capacity(hashes.len() / shard.of() + BLOCK_ROWS);
+    let (mut of_row, mut own) = ([0u32; BLOCK_ROWS], [0u32; BLOCK_ROWS]);
+    for (block, hashes) in hashes.chunks(BLOCK_ROWS).enumerate() {
+        routes(hashes, shard.of(), &mut of_row);
+        let (first, mut len) = ((block * BLOCK_ROWS) as u32, 0);
+        // (Which rows they are is for no processor to guess: no branch.)
+        for (row, &part) in (first..).zip(&of_row[..hashes.len()]) {
+            own[len % BLOCK_ROWS] = row;
+            len += usize::from(part as usize == shard.index());
+        }
+        rows.extend_from_slice(&own[..len]);
+    }
+    rows
+}
+
 /// The rows of each part, in order.
-fn rows_of_parts(hashes: &[u64], parts: usize, part_of: impl Fn(u64) -> usize) -> Vec<Vec<u32>> {
-    let mut rows = vec![vec![0u32; hashes.len()]; parts];
+fn rows_of_parts(of_row: &[u32], parts: usize) -> Vec<Vec<u32>> {
+    let mut rows = vec![vec![0u32; of_row.len()]; parts];
     let mut lengths = [0usize; LISTED_PARTS_MAX];
-    // (Which part it is is for no processor to guess: no branch.)
-    for (row, &hash) in (0u32..).zip(hashes) {
-        let part = part_of(hash);
+    // (No branch, as above.)
+    for (row, &part) in (0u32..).zip(of_row) {
+        let part = part as usize;
         let length = &mut lengths[part];
         rows[part][*length] = row;
         *length += 1;
@@ -84,6 +128,7 @@ fn sort_by_route(batch: &Batch, routes: &[u32], shards: usize) -> (Vec<u32>, Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::route;
     use crate::testing::{Rng, meaning, random_batch};
 
     #[test]
@@ -101,6 +146,9 @@ mod tests {
                     assert!(key.hashes.iter().all(|&hash| route(hash, shards) == shard));
                 }
                 assert_eq!(meaning(&Batch::concat(&parts).unwrap()), meaning(&batch));
+                let kept: Vec<Batch> =
+                    (0..shards).map(|shard| at_home(batch.clone(), &[0], ShardNumber::new(shard, shards))).collect();
+                assert!(kept.iter().zip(&parts).all(|(kept, part)| meaning(kept) == meaning(part)));
             }
         }
     }

@@ -12,9 +12,8 @@
 //! hash of a shard*: integers that lie close together still do among those of one shard, where they
 //! have an array in place of a hash table.
 //!
-//! Cost: two multiplications a hash; a division where the number of shards is no power of two.
-
-use crate::hash::spread;
+//! Cost: a multiplication of 32 bits a hash, of which a processor does several at once; a division
+//! where the number of shards is no power of two.
 
 /// One of several shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,33 @@ pub fn route(hash: u64, shards: usize) -> usize {
 /// How far the hashes of a block are turned.
 #[inline]
 fn turn(block: u64, shards: u64) -> u64 {
-    (u64::from(spread(block) as u32) * shards) >> 32
+    (u64::from(mixed(block)) * shards) >> 32
+}
+
+/// Bits that are as good as random for the numbers of blocks: the product of both halves with the
+/// golden section.
+#[inline]
+fn mixed(block: u64) -> u32 {
+    let product = u64::from((block ^ (block >> 32)) as u32) * 0x9e37_79b1;
+    (product >> 32) as u32 ^ product as u32
+}
+
+/// The shards, of `shards`, that hashes belong to, one for each.
+///
+/// # Panics
+/// If there is no shard.
+pub(crate) fn routes(hashes: &[u64], shards: usize, routes: &mut [u32]) {
+    let of_each = hashes.iter().zip(routes);
+    let bits = shards.trailing_zeros();
+    match shards {
+        1 => of_each.for_each(|(_, shard)| *shard = 0),
+        // (The same as below, in a form of which a processor does several at once.)
+        2.. if shards.is_power_of_two() && bits < 32 => of_each.for_each(|(&hash, shard)| {
+            let turn = mixed(hash >> bits) >> (32 - bits);
+            *shard = (hash as u32).wrapping_add(turn) & (shards as u32 - 1);
+        }),
+        _ => of_each.for_each(|(&hash, shard)| *shard = route(hash, shards) as u32),
+    }
 }
 
 impl ShardNumber {
@@ -58,6 +83,26 @@ impl ShardNumber {
     #[inline]
     pub fn has(self, hash: u64) -> bool {
         self.of == 1 || route(hash, self.of) == self.index
+    }
+
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.index
+    }
+
+    /// How many there are.
+    pub fn of(self) -> usize {
+        self.of
+    }
+
+    /// Whether it has all of these.
+    pub fn has_all(self, hashes: impl Iterator<Item = u64>) -> bool {
+        // (All are looked at, without a branch.)
+        match self.of {
+            1 => true,
+            2 => hashes.fold(true, |all, hash| all & (route(hash, 2) == self.index)),
+            of => hashes.fold(true, |all, hash| all & (route(hash, of) == self.index)),
+        }
     }
 
     /// The place of a hash that it has: another for each.
@@ -94,6 +139,9 @@ mod tests {
                     assert!(shard.has(hash));
                     assert!(!std::mem::replace(&mut seen[shard.index], true));
                     assert_eq!(shard.place(hash), block);
+                    let mut routed = [0];
+                    routes(&[hash], of, &mut routed);
+                    assert_eq!(routed[0] as usize, shard.index);
                     assert_eq!(shard.hash(block), hash);
                     assert!(of == 1 || !ShardNumber::new((shard.index + 1) % of, of).has(hash));
                 }

@@ -198,6 +198,7 @@ fn installed(
                 horizon: no_horizon(),
                 columns: vec![0, 1],
                 content: Content::Rows,
+                dealing: None,
             };
             let (probe, rows) = ours::count_rows(import(scope, vec![rows]));
             (probe, Some(rows))

@@ -44,6 +44,7 @@ impl Input {
             horizon: no_horizon(),
             columns: (0..self.n_columns).collect(),
             content: Content::Rows,
+            dealing: None,
         };
         import(scope, vec![rows])
     }

@@ -12,21 +12,27 @@
 //! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred
 //! thousand times of which only the last will be seen is then a batch of one time for every
 //! operator behind. Operators answer at every time from what came until then, so the answers from
-//! the horizon on are the same. Source: compaction by a frontier of readers, as in "Shared
-//! arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
+//! the horizon on are the same.
+//!
+//! Of several workers each gets all rows of an input, and takes its own: a piece of each batch, or,
+//! where they are *dealt out* ([`Dealing`]), those that it has by the hash of the key that the
+//! operators behind want. Then nothing has to move. Source: compaction by a frontier of readers, as
+//! in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_arrangement::{Follower, Reader, Snapshot};
-use anabranch_batch::{Batch, END, Time, Times};
+use anabranch_batch::{Batch, END, ShardNumber, Time, Times, at_home, gather, hash};
+use arrow::array::ArrayRef;
 
 use crate::chain::Chain;
 use crate::drive::{HeldCapability, advanced_to};
-use crate::line::{Feed, Frontiers};
+use crate::line::{Apply, Feed, Frontiers};
 use crate::opening::{Edges, Open};
 use crate::pulled::Pulled;
-use crate::relay::Subscriber;
+use crate::relay::{Arrival, Subscriber};
 use crate::scope::Scope;
 use crate::tactic::Output;
 use crate::waker::Waker;
@@ -63,6 +69,59 @@ pub struct StreamImport {
     pub columns: Vec<usize>,
     /// Whether the rows are a collection's rows or its row errors.
     pub content: Content,
+    /// How rows of an input are dealt out to workers; `None` does so in pieces. History is to be
+    /// where that has its rows.
+    pub dealing: Option<Dealing>,
+}
+
+/// Rows of an input are the worker's by the hash of a key.
+pub struct Dealing {
+    /// Which of the workers this is.
+    pub shard: ShardNumber,
+    /// What is done to all rows before, on each worker: it costs less than moving rows.
+    pub before: Option<Apply>,
+    /// Columns of what it makes.
+    pub key: Vec<usize>,
+    /// If rows can be made fewer where they are: columns, before that, by whose hash batches are
+    /// dealt out only where there are many values of them. All workers find the same.
+    pub unless_few: Option<Vec<usize>>,
+}
+
+/// Rows that tell whether there are many values.
+const SAMPLED_ROWS: usize = 256;
+
+impl Dealing {
+    /// Whether rows of a batch are dealt out by the key. `columns` are those of the batch that are
+    /// read.
+    fn is_for(&self, batch: &Batch, columns: &[usize]) -> bool {
+        let Some(of_key) = &self.unless_few else { return true };
+        if batch.len() < SAMPLED_ROWS {
+            return false;
+        }
+        let rows: Vec<u32> = (0..SAMPLED_ROWS).map(|at| (batch.len() * at / SAMPLED_ROWS) as u32).collect();
+        let key: Vec<ArrayRef> = of_key.iter().map(|&column| Arc::clone(batch.column(columns[column]))).collect();
+        let mut hashes = hash::hash_columns(&gather::take(&key, &rows), rows.len());
+        hashes.sort_unstable();
+        hashes.dedup();
+        4 * hashes.len() >= 3 * SAMPLED_ROWS
+    }
+
+    /// Gives what is this worker's of a batch that all have.
+    fn deal(&mut self, batch: Batch, out: &mut Output) {
+        let Dealing { shard, before, key, .. } = self;
+        let home = |batch: Batch, out: &mut Output| {
+            let batch = at_home(batch, key, *shard);
+            if !batch.is_empty() {
+                out.give_rows(batch);
+            }
+        };
+        let Some(before) = before else { return home(batch, out) };
+        let mut made = Output::default();
+        before(batch, &mut made);
+        made.rows.into_iter().for_each(|batch| home(batch, out));
+        // (All workers have the same errors.)
+        made.errors.into_iter().filter(|_| shard.index() == 0).for_each(|batch| out.give_errors(batch));
+    }
 }
 
 /// What the rows of an imported arrangement mean.
@@ -131,6 +190,7 @@ pub(crate) struct ImportState {
     horizon: Horizon,
     columns: Vec<usize>,
     content: Content,
+    dealing: Option<Dealing>,
 }
 
 impl ImportState {
@@ -152,6 +212,7 @@ impl ImportState {
             horizon: import.horizon,
             columns: import.columns,
             content: import.content,
+            dealing: import.dealing,
         }
     }
 
@@ -188,17 +249,24 @@ impl ImportState {
                 self.follower = None;
                 relay.drain()
             }
-            (None, Some(follower)) => follower.drain(),
+            (None, Some(follower)) => {
+                let (batches, upper) = follower.drain();
+                (batches.into_iter().map(Arrival::whole).collect(), upper)
+            }
             (None, None) => (vec![], END),
         };
+        self.give(batches, out);
         // (No update has the least time.)
-        match self.upper > self.as_of || self.as_of == Time::MIN {
-            true if batches.is_empty() => batches = live,
-            true => batches.extend(live),
-            false => batches.extend(live.into_iter().map(|batch| batch.after(self.as_of))),
+        let is_all = self.upper > self.as_of || self.as_of == Time::MIN;
+        let is_input = self.relay.is_some();
+        for arrival in live {
+            let dealing = self.dealing.as_ref().filter(|_| is_input);
+            let is_dealt = dealing.is_some_and(|dealing| dealing.is_for(&arrival.batch, &self.columns));
+            let batch = if is_dealt { arrival.batch } else { arrival.piece() };
+            let batch = if is_all { batch } else { batch.after(self.as_of) };
+            self.give_batch(batch, is_dealt, out);
         }
         self.upper = upper;
-        self.give(batches, out);
         upper
     }
 
@@ -209,15 +277,22 @@ impl ImportState {
         is_idle.then(|| follower.upper())
     }
 
-    fn give(&self, batches: Vec<Batch>, out: &mut Output) {
-        let horizon = self.horizon.get();
-        for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
-            let batch = batch.project(&self.columns);
-            let batch = moved(batch, horizon);
-            match self.content {
-                Content::Rows => out.give_rows(batch),
-                Content::Errors => out.give_errors(batch),
-            }
+    /// Gives rows that are this worker's.
+    fn give(&mut self, batches: Vec<Batch>, out: &mut Output) {
+        batches.into_iter().for_each(|batch| self.give_batch(batch, false, out));
+    }
+
+    /// Gives rows that are this worker's, or are to be dealt out if they are to be dealt out.
+    fn give_batch(&mut self, batch: Batch, is_dealt: bool, out: &mut Output) {
+        if batch.is_empty() {
+            return;
+        }
+        let batch = moved(batch.project(&self.columns), self.horizon.get());
+        match (self.content, &mut self.dealing) {
+            (Content::Rows, Some(dealing)) if is_dealt => dealing.deal(batch, out),
+            (Content::Rows, Some(Dealing { before: Some(before), .. })) => before(batch, out),
+            (Content::Rows, _) => out.give_rows(batch),
+            (Content::Errors, _) => out.give_errors(batch),
         }
     }
 }

@@ -5,10 +5,16 @@
 //! afterwards, and the frontier that follows them, in order. Cost: a pointer a batch and
 //! subscriber. What is complete is not kept for subscribers to come (that is what arrangements are
 //! for); a batch with times to come is kept until its last time is complete. A subscriber that was
-//! dropped is forgotten at the next push. Source: DESIGN 6 (library mode: the caller's push does
+//! dropped is forgotten at the next push.
+//!
+//! Of several workers each gets the whole batch, and is told which rows are its own as long as
+//! rows are dealt out in pieces. A subscriber may deal them out otherwise ([`crate::import`]).
+//!
+//! Source: DESIGN 6 (library mode: the caller's push does
 //! the work).
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -18,11 +24,49 @@ use crate::account::Load;
 use crate::pending::split_at;
 use crate::waker::Waker;
 
+/// A batch that all workers get.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// All of its rows.
+    pub batch: Batch,
+    /// Those that are this worker's where they are dealt out in pieces.
+    pub own: Range<usize>,
+}
+
+impl Arrival {
+    /// A batch that this worker alone gets.
+    pub fn whole(batch: Batch) -> Arrival {
+        let own = 0..batch.len();
+        Arrival { batch, own }
+    }
+
+    /// This worker's piece.
+    pub fn piece(self) -> Batch {
+        match self.own.len() == self.batch.len() {
+            true => self.batch,
+            false => self.batch.slice(self.own.start, self.own.len()),
+        }
+    }
+
+    /// The rows with times from `upper` on.
+    fn from(&self, upper: Time) -> Arrival {
+        if self.batch.times().min() >= upper {
+            return self.clone();
+        }
+        let Range { start, end } = self.own;
+        let from = |start: usize, len: usize| split_at(&self.batch.slice(start, len), upper).1;
+        let (before, own, behind) = (from(0, start), from(start, end - start), from(end, self.batch.len() - end));
+        let range = before.len()..before.len() + own.len();
+        let batch = Batch::concat(&[before, own, behind]).unwrap_or_default();
+        Arrival { batch, own: range }
+    }
+}
+
 /// The writing end, owned by the worker.
 pub struct Relay {
     upper: Time,
     /// Batches with times that are not complete, each with its last time, in order of arrival.
-    open: Vec<(Batch, Time)>,
+    open: Vec<(Arrival, Time)>,
     subscribers: Vec<Weak<RefCell<Queue>>>,
 }
 
@@ -30,7 +74,7 @@ pub struct Relay {
 pub struct Subscriber(Rc<RefCell<Queue>>);
 
 struct Queue {
-    batches: Vec<Batch>,
+    batches: Vec<Arrival>,
     upper: Time,
     /// What the batches are counted by.
     loads: Vec<Arc<Load>>,
@@ -52,8 +96,8 @@ impl Relay {
     ///
     /// # Panics
     /// As [`push`](Relay::push).
-    pub fn push_counted(&mut self, batch: &Batch, load: &Arc<Load>) {
-        self.push(batch);
+    pub fn push_counted(&mut self, arrival: Arrival, load: &Arc<Load>) {
+        self.push_arrival(arrival);
         self.each(|queue| queue.loads.push(Arc::clone(load)));
     }
 
@@ -62,13 +106,17 @@ impl Relay {
     /// # Panics
     /// When a time lies before [`upper`](Relay::upper).
     pub fn push(&mut self, batch: &Batch) {
-        if batch.is_empty() {
+        self.push_arrival(Arrival::whole(batch.clone()));
+    }
+
+    fn push_arrival(&mut self, arrival: Arrival) {
+        if arrival.batch.is_empty() {
             return;
         }
-        let (first, last) = batch.times().range();
+        let (first, last) = arrival.batch.times().range();
         assert!(first >= self.upper, "pushed a time that was declared complete");
-        self.open.push((batch.clone(), last));
-        self.each(|queue| queue.batches.push(batch.clone()));
+        self.each(|queue| queue.batches.push(arrival.clone()));
+        self.open.push((arrival, last));
     }
 
     /// Promises that no update with a time before `upper` will be pushed.
@@ -82,9 +130,9 @@ impl Relay {
     /// A new reading end: all updates with times from [`upper`](Relay::upper) on, those that are
     /// there already included.
     pub fn subscribe(&mut self) -> Subscriber {
-        let open = self.open.iter().map(|(batch, _)| split_at(batch, self.upper).1);
+        let open = self.open.iter().map(|(arrival, _)| arrival.from(self.upper));
         let queue = Queue {
-            batches: open.filter(|batch| !batch.is_empty()).collect(),
+            batches: open.filter(|arrival| !arrival.batch.is_empty()).collect(),
             upper: self.upper,
             loads: vec![],
             wake: None,
@@ -116,7 +164,7 @@ impl Subscriber {
     }
 
     /// The batches that arrived since the last call, and the frontier behind them.
-    pub fn drain(&mut self) -> (Vec<Batch>, Time) {
+    pub fn drain(&mut self) -> (Vec<Arrival>, Time) {
         let mut queue = self.0.borrow_mut();
         queue.loads.clear();
         (std::mem::take(&mut queue.batches), queue.upper)
@@ -134,8 +182,20 @@ mod tests {
         Batch::new(vec![Arc::new(values)], Times::Column(times.to_vec().into()), Diffs::Constant(1))
     }
 
-    fn times(batches: &[Batch]) -> Vec<Time> {
-        batches.iter().flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect()
+    fn times(arrivals: &[Arrival]) -> Vec<Time> {
+        let batches = arrivals.iter().map(|arrival| &arrival.batch);
+        batches.flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect()
+    }
+
+    #[test]
+    fn a_late_subscriber_is_told_which_rows_are_its_own() {
+        let mut relay = Relay::new(0);
+        relay.push_arrival(Arrival { batch: batch(&[1, 8, 2, 9, 7, 3, 6]), own: 2..5 });
+        relay.advance(5);
+        let (mut arrivals, _) = relay.subscribe().drain();
+        assert_eq!((times(&arrivals), arrivals[0].own.clone()), (vec![8, 9, 7, 6], 1..3));
+        let own = arrivals.remove(0).piece();
+        assert_eq!((own.times().get(0), own.times().get(1), own.len()), (9, 7, 2));
     }
 
     /// A dataflow that was installed between the start and the end of a lifetime once never heard

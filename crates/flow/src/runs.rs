@@ -156,6 +156,7 @@ impl Importing {
             horizon: Rc::clone(&horizon),
             columns: vec![0],
             content: Content::Errors,
+            dealing: None,
         });
         Importing {
             listener: reader.listen(Some(Box::new(move || wake.wake()))),

@@ -274,6 +274,7 @@ mod tests {
             horizon: no_horizon(),
             columns: vec![0],
             content: Content::Rows,
+            dealing: None,
         };
         let ((changes, literals), dataflow) = worker.dataflow("two ends", |scope| {
             let literals = constant(scope.clone(), 0, Some(rows(&[7], 5)));

@@ -1,8 +1,9 @@
 //! The workers of a session: on the caller's thread, or on threads of their own; one interface.
 //!
 //! Law: all workers get the same commands in the same order, so they build the same dataflows with
-//! the same channels. Rows go to one worker each; operators exchange them by key. Every answer is
-//! collected from all workers.
+//! the same channels. All workers get the same batches, of which each takes its own rows: a piece,
+//! or those of its keys ([`anabranch_flow::import`]); operators exchange rows by key. Every answer
+//! is collected from all workers.
 //!
 //! With `workers = 0` there is one worker and no thread: each call that waits steps it. Otherwise N
 //! threads run its loop and are woken by commands.
@@ -22,6 +23,7 @@ mod tenants;
 mod worker;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -31,6 +33,7 @@ use anabranch_batch::{Batch, Time};
 use anabranch_flow::account::memory::{Holder, MemoryPart, readable};
 use anabranch_flow::account::{Account, Accounts, Failure, OperatorCounts};
 use anabranch_flow::egress::Item;
+use anabranch_flow::relay::Arrival;
 use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
 use anabranch_flow::threads::Threads;
@@ -56,7 +59,7 @@ use worker::{Command, EventsPart, WorkerState, WorkerStats};
 pub struct Cluster {
     workers: Workers,
     n_workers: usize,
-    /// The worker that gets the next batch.
+    /// The worker that has the next piece of a batch.
     next_worker: usize,
     accounts: Accounts,
     tenants: Tenants,
@@ -127,34 +130,38 @@ impl Cluster {
         if batch.is_empty() {
             return;
         }
-        if self.n_workers == 1 {
-            return self.push_to(0, input, batch);
-        }
         let parts = if batch.len() > SPLIT_ROWS { self.n_workers } else { 1 };
-        for part in 0..parts {
-            let (start, end) = (batch.len() * part / parts, batch.len() * (part + 1) / parts);
-            let batch = batch.slice(start, end - start);
-            self.push_to(self.next_worker, input, batch);
-            self.next_worker = (self.next_worker + 1) % self.n_workers;
-        }
+        let bound = |part: usize| batch.len() * part / parts;
+        let first = self.next_worker;
+        self.next_worker = (first + parts) % self.n_workers;
+        let part = |worker: usize| (worker + self.n_workers - first) % self.n_workers;
+        let own =
+            |worker: usize| if part(worker) < parts { bound(part(worker))..bound(part(worker) + 1) } else { 0..0 };
+        let pieces = (0..self.n_workers).map(own).collect();
+        self.push_pieces(input, &batch, pieces);
     }
 
     /// Gives events to one worker, so that operators see them in order of arrival.
     pub fn push_events_in_order(&mut self, input: CollectionId, batch: Batch) {
         let batch = batch.compact();
         if !batch.is_empty() {
-            self.push_to(0, input, batch);
+            let own = |worker: usize| if worker == 0 { 0..batch.len() } else { 0..0 };
+            let pieces = (0..self.n_workers).map(own).collect();
+            self.push_pieces(input, &batch, pieces);
         }
     }
 
-    fn push_to(&mut self, worker: usize, input: CollectionId, batch: Batch) {
+    /// Gives a batch to all workers, of which each has a piece.
+    fn push_pieces(&mut self, input: CollectionId, batch: &Batch, pieces: Vec<Range<usize>>) {
         // (A batch of few rows takes more than its rows do.)
         let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
-        let push = Command::Push { input, batch, load };
-        match &mut self.workers {
-            // (No worker can do much with rows of a time that is not complete.)
-            Workers::Threads(threads) if self.defers => threads.put(worker, push),
-            _ => self.tell_one(worker, push),
+        for (worker, own) in pieces.into_iter().enumerate() {
+            let push = Command::Push { input, arrival: Arrival { batch: batch.clone(), own }, load: Arc::clone(&load) };
+            match &mut self.workers {
+                // (No worker can do much with rows of a time that is not complete.)
+                Workers::Threads(threads) if self.defers => threads.put(worker, push),
+                _ => self.tell_one(worker, push),
+            }
         }
     }
 

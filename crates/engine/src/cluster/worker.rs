@@ -11,14 +11,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{MergeEffort, Reader};
-use anabranch_batch::{Batch, END, Time};
+use anabranch_batch::{END, Time};
 use anabranch_flow::Scope;
 use anabranch_flow::account::{Account, Cause, Failure, Load};
 use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::limit::Limit;
-use anabranch_flow::relay::Relay;
+use anabranch_flow::relay::{Arrival, Relay};
 use anabranch_flow::service::Service;
 use anabranch_flow::sink::{CaptureRef, Fetched};
 use anabranch_flow::steps::{Meter, StepStats};
@@ -49,7 +49,7 @@ pub(super) enum Command {
     },
     Push {
         input: CollectionId,
-        batch: Batch,
+        arrival: Arrival,
         load: Arc<Load>,
     },
     Advance {
@@ -224,9 +224,9 @@ impl Service for WorkerState {
                 self.relays.remove(&input);
                 self.event_inputs.remove(&input);
             }
-            Command::Push { input, batch, load } => {
+            Command::Push { input, arrival, load } => {
                 let relay = self.relays.get_mut(&input).expect("the session pushes to inputs that exist");
-                relay.push_counted(&batch, &load);
+                relay.push_counted(arrival, &load);
             }
             Command::Advance { upper } => {
                 let timed = self.relays.iter_mut().filter(|(input, _)| !self.event_inputs.contains(input));

@@ -6,6 +6,7 @@
 //! from then on.
 
 pub(crate) mod bases;
+mod deal;
 pub(crate) mod detect;
 pub mod expression;
 mod join;
@@ -36,7 +37,7 @@ use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
 use anabranch_flow::hidden::HiddenTimes;
-use anabranch_flow::import::{Content, Horizon, StreamImport, constant, import};
+use anabranch_flow::import::{Content, Dealing, Horizon, StreamImport, constant, import};
 use anabranch_flow::limit::Limited;
 use anabranch_flow::line::Apply;
 use anabranch_flow::relay::Relay;
@@ -55,11 +56,13 @@ use anabranch_operators::relational::once::{join_once, semi_join_once};
 use anabranch_operators::relational::semi_join::semi_join;
 use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
+use anabranch_operators::stateless::filter_project::Stage;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 
 use crate::cluster::marks::Marks;
 use crate::cluster::spec::{ArrangementId, CollectionId, Egress, LimitStep};
+use deal::{Deal, deals};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
 pub(crate) use prepare::prepare;
@@ -110,6 +113,15 @@ pub(crate) fn render<'s>(
 ) -> Rendered {
     let wanted = options.egress;
     let users = physical.users(wanted != Egress::Nothing);
+    let mut deals = if scope.peers() > 1 { deals(physical, &users) } else { BTreeMap::new() };
+    // (What is there already has to be where the key is.)
+    deals.retain(|(import, _), deal| match &physical.steps[import.0] {
+        Step::ImportStream { history: Some(history), columns, .. } => {
+            let arranged = &shared.arrangements[history].rows;
+            placed(&arranged.layout().key, columns).as_ref() == Some(&deal.key)
+        }
+        _ => true,
+    });
     let mut renderer = Renderer {
         scope,
         name,
@@ -117,14 +129,18 @@ pub(crate) fn render<'s>(
         shared,
         options,
         users,
+        deals,
+        user: physical.root,
         n_loops: 0,
         built: Vec::new(),
         errors: BTreeMap::new(),
     };
     for index in 0..physical.steps.len() {
+        renderer.user = StepId(index);
         let built = renderer.step(StepId(index));
         renderer.built.push(built);
     }
+    renderer.user = StepId(physical.steps.len());
     let exports = renderer.exports();
     let capture = match wanted {
         Egress::Changes(bounds) => Some(capture(renderer.chain(physical.root), physical.types.len(), bounds)),
@@ -139,6 +155,11 @@ fn combined(mut combiner: Combiner) -> Option<Apply> {
     Some(Box::new(move |batch, out| combiner.combine(batch, out)))
 }
 
+/// Where columns that rows are placed by are among those that are read, if all are.
+fn placed(key: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
+    key.iter().map(|key| columns.iter().position(|column| column == key)).collect()
+}
+
 /// What a step has become so far.
 enum Built<'s> {
     /// Of one user, who has not come yet.
@@ -147,6 +168,8 @@ enum Built<'s> {
     Stream(Stream<'s>),
     /// An arrangement, and its runs if operators of this dataflow read them.
     Arranged(Reader, Option<Runs<'s>>),
+    /// Of an import, which each user opens for itself.
+    Import,
     /// Its user continued it.
     Used,
 }
@@ -160,6 +183,10 @@ struct Renderer<'s, 'a, 'b> {
     options: RenderOptions,
     /// How many users each step has, exports not counted.
     users: Vec<usize>,
+    /// How imports deal out rows, by import and user.
+    deals: BTreeMap<(StepId, StepId), Deal>,
+    /// The step that is being built.
+    user: StepId,
     /// How many loops were built so far.
     n_loops: usize,
     built: Vec<Built<'s>>,
@@ -173,6 +200,18 @@ impl<'s> Renderer<'s, '_, '_> {
     fn chain(&mut self, step: StepId) -> Chain<'s> {
         if let Built::Stream(stream) = &self.built[step.0] {
             return Chain::of_stream(stream.clone(), self.options.as_of);
+        }
+        if let (Built::Import, Step::ImportStream { name, input, history, columns }) =
+            (&self.built[step.0], &self.physical.steps[step.0])
+        {
+            return match self.deals.get(&(step, self.user)).cloned() {
+                Some(Deal { key, wanted, is_sure }) => {
+                    let dealing = self.dealing(key.clone(), None, (!is_sure).then_some(key));
+                    let chain = self.import_changes(name, *input, *history, columns, Some(dealing));
+                    chain.placed(is_sure.then_some(wanted))
+                }
+                None => self.import_changes(name, *input, *history, columns, None),
+            };
         }
         match std::mem::replace(&mut self.built[step.0], Built::Used) {
             Built::Chain(chain) => chain,
@@ -190,6 +229,7 @@ impl<'s> Renderer<'s, '_, '_> {
     fn step(&mut self, id: StepId) -> Built<'s> {
         let physical = self.physical;
         let chain = match &physical.steps[id.0] {
+            Step::ImportStream { .. } if self.deals.keys().any(|(import, _)| *import == id) => return Built::Import,
             Step::ImportArranged { name, arrangement } => return self.import(name, *arrangement),
             Step::Arrange { input, key, types } => {
                 let (reader, runs) = self.arrange(id, *input, layout(key, types));
@@ -210,9 +250,12 @@ impl<'s> Renderer<'s, '_, '_> {
         match step {
             Step::ImportArranged { .. } | Step::Arrange { .. } => unreachable!("it yields an arrangement"),
             Step::ImportStream { name, input, history, columns } => {
-                self.import_changes(name, *input, *history, columns)
+                self.import_changes(name, *input, *history, columns, None)
             }
             Step::Constant { rows } => self.constant(rows),
+            Step::Stage { input, stage } if self.deals.contains_key(&(*input, self.user)) => {
+                self.dealt_stage(*input, stage)
+            }
             Step::Stage { input, stage } => {
                 let (stage, chain) = (stage.clone(), self.chain(*input));
                 let placed = chain.places().and_then(|columns| stage.shown(columns));
@@ -253,7 +296,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
                 let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing).on_shard(shard)), limits);
                 let key_out = (0..keys.len()).collect();
-                let combine = || combined(Combiner::of_aggregate(aggregate)?);
+                let combine = || combined(Combiner::of_aggregate(aggregate)?.on_shard(shard));
                 let chain = self.chain(*input).then_unless_placed(&keys, "Combine", combine);
                 chain.then_timed("Aggregate", keys, tactic, Some(key_out))
             }
@@ -262,7 +305,8 @@ impl<'s> Renderer<'s, '_, '_> {
                 let tactic = self.limited(Box::new(set_operation), limits);
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    let combine = || combined(Combiner::of_rows(types));
+                    let shard = self.shard();
+                    let combine = || combined(Combiner::of_rows(types).on_shard(shard));
                     let chain = self.chain(input).then_unless_placed(&key, "Combine", combine);
                     return chain.then_timed("SetOperation", key.clone(), tactic, Some(key));
                 }
@@ -334,7 +378,7 @@ impl<'s> Renderer<'s, '_, '_> {
                 unreachable!("arrangements that enter a loop are imported")
             };
             let all: Vec<usize> = (0..layout.types.len()).collect();
-            streams.push(self.import_changes(name, None, Some(*arrangement), &all).on_worker(owner));
+            streams.push(self.import_changes(name, None, Some(*arrangement), &all, None).on_worker(owner));
         }
         let spec = loops::spec_of(body, types, &layouts, loops::EnterAs::Streams, effort);
         recursive(self.scope.clone(), spec, streams, vec![], begin)
@@ -407,6 +451,7 @@ impl<'s> Renderer<'s, '_, '_> {
         input: Option<CollectionId>,
         history: Option<ArrangementId>,
         columns: &[usize],
+        dealing: Option<Dealing>,
     ) -> Chain<'s> {
         let exported = history.map(|history| self.read(history));
         let live = input.map(|input| {
@@ -417,6 +462,9 @@ impl<'s> Renderer<'s, '_, '_> {
             // The rows of an input cause no errors.
             _ => None,
         };
+        // (Rows of an arrangement are where its key is.)
+        let arranged = exported.as_ref().filter(|_| live.is_none());
+        let placed = arranged.and_then(|exported| placed(&exported.rows.layout().key, columns));
         let rows = StreamImport {
             name: name.to_owned(),
             as_of: self.options.as_of,
@@ -425,8 +473,34 @@ impl<'s> Renderer<'s, '_, '_> {
             horizon: Rc::clone(&self.options.horizon),
             columns: columns.to_vec(),
             content: Content::Rows,
+            dealing,
         };
-        import(self.scope.clone(), std::iter::once(rows).chain(errors).collect())
+        import(self.scope.clone(), std::iter::once(rows).chain(errors).collect()).placed(placed)
+    }
+
+    /// A stage whose rows are dealt out once they have passed its filter.
+    fn dealt_stage(&mut self, import: StepId, stage: &Stage) -> Chain<'s> {
+        let Step::ImportStream { name, input, history, columns } = &self.physical.steps[import.0] else {
+            unreachable!("imports deal out rows")
+        };
+        let Deal { key, wanted, is_sure } = self.deals[&(import, self.user)].clone();
+        let (filter, project) = stage.halves();
+        let unless_few = (!is_sure).then(|| key.clone());
+        let key = filter.shown(&key).expect("columns of the key are kept");
+        let before: Apply = Box::new(move |batch, out| filter.apply(batch, out));
+        let dealing = self.dealing(key.clone(), Some(before), unless_few);
+        let chain = self.import_changes(name, *input, *history, columns, Some(dealing)).placed(is_sure.then_some(key));
+        match project.is_identity() {
+            true => chain,
+            false => {
+                let chain = chain.then("Stage", move |batch, out| project.apply(batch, out));
+                chain.placed(is_sure.then_some(wanted))
+            }
+        }
+    }
+
+    fn dealing(&self, key: Vec<usize>, before: Option<Apply>, unless_few: Option<Vec<usize>>) -> Dealing {
+        Dealing { shard: self.shard(), before, key, unless_few }
     }
 
     fn errors_of(&self, name: &str, exported: &Exported) -> StreamImport {
@@ -438,6 +512,7 @@ impl<'s> Renderer<'s, '_, '_> {
             horizon: Rc::clone(&self.options.horizon),
             columns: vec![0],
             content: Content::Errors,
+            dealing: None,
         }
     }
 

@@ -93,7 +93,7 @@ impl Physical {
 
 impl Step {
     /// The steps that it reads.
-    fn inputs(&self) -> Vec<StepId> {
+    pub fn inputs(&self) -> Vec<StepId> {
         match self {
             Step::ImportStream { .. } | Step::ImportArranged { .. } | Step::Constant { .. } => vec![],
             Step::Enter { .. } | Step::EnterArranged { .. } | Step::Variable { .. } => vec![],

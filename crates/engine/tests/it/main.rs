@@ -10,6 +10,7 @@ mod by_keys;
 mod clients;
 mod connections;
 mod copying;
+mod dealt;
 mod define;
 mod depth;
 mod dump;

@@ -11,12 +11,13 @@
 //!
 //! Cost: what an aggregate's own pass over the batch costs; nothing is kept between batches but
 //! where groups are found. It is given up, for more and more batches, where it saves less than half
-//! of the rows; of a large batch the first rows tell that. Source: Quill 3.5, plan (b); what
+//! of the rows; of a large batch the first rows tell that. Batches whose rows are all on the worker
+//! of their key already pass. Source: Quill 3.5, plan (b); what
 //! map-reduce calls a combiner.
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diff, Diffs, Until, gather, hash};
+use anabranch_batch::{Batch, Diff, Diffs, ShardNumber, Until, gather, hash};
 use anabranch_flow::tactic::Output;
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
@@ -43,6 +44,9 @@ const SAMPLED_MIN: usize = 1 << 13;
 /// See [`SAMPLED_MIN`].
 const SAMPLED_PART: usize = 8;
 
+/// Rows that tell whether a batch is on the worker of its key.
+const HOME_ROWS: usize = 32;
+
 /// Batches are copied without their absent rows where those are more than one in so many.
 const ABSENT_PART: usize = 4;
 
@@ -60,6 +64,10 @@ pub struct Combiner {
     counted: Vec<usize>,
     key_types: Vec<DataType>,
     groups: GroupTable,
+    /// By whose hash rows move.
+    key: Vec<usize>,
+    /// The worker that this is.
+    shard: ShardNumber,
     /// Batches that pass untried.
     to_pass: usize,
     /// How many did last time.
@@ -87,7 +95,7 @@ impl Combiner {
         }
         summed.retain(|column| !apart.contains(column));
         counted.retain(|column| !apart.contains(column) && !summed.contains(column));
-        Some(Combiner::new(apart, summed, counted, &spec.input_types))
+        Some(Combiner { key: spec.keys.clone(), ..Combiner::new(apart, summed, counted, &spec.input_types) })
     }
 
     /// For what looks at all columns of its rows, and at how many of each there are.
@@ -97,14 +105,22 @@ impl Combiner {
 
     fn new(apart: Vec<usize>, summed: Vec<usize>, counted: Vec<usize>, types: &[DataType]) -> Combiner {
         let key_types: Vec<DataType> = apart.iter().map(|&column| types[column].clone()).collect();
-        let groups = GroupTable::new(&key_types);
-        Combiner { apart, summed, counted, key_types, groups, to_pass: 0, passed: 0 }
+        let (groups, key, shard) = (GroupTable::new(&key_types), apart.clone(), ShardNumber::SINGLE);
+        Combiner { apart, summed, counted, key_types, groups, key, shard, to_pass: 0, passed: 0 }
+    }
+
+    /// On a worker of several.
+    pub fn on_shard(self, shard: ShardNumber) -> Combiner {
+        Combiner { shard, ..self }
     }
 
     /// Puts out the rows of a batch, made fewer if that saves half of them.
     pub fn combine(&mut self, batch: Batch, out: &mut Output) {
         let n_present = batch.n_present();
         if n_present < ROWS_MIN || !matches!(batch.until(), Until::Forever) {
+            return out.give_rows(batch.compact());
+        }
+        if self.is_at_home(&batch) {
             return out.give_rows(batch.compact());
         }
         if self.to_pass > 0 {
@@ -125,6 +141,14 @@ impl Combiner {
                 out.give_rows(batch.compact());
             }
         }
+    }
+
+    /// Whether a batch has the hashes of its key, and some of its rows, from all over it, say that
+    /// they were dealt out by them. (The movement behind looks at all.)
+    fn is_at_home(&self, batch: &Batch) -> bool {
+        let Some(key) = batch.key().filter(|key| *key.columns == *self.key) else { return false };
+        let n = key.hashes.len();
+        (0..HOME_ROWS).all(|at| self.shard.has(key.hashes[n * at / HOME_ROWS]))
     }
 
     /// Whether the first rows of a large batch have groups in common. (Of all rows more have: they

@@ -31,6 +31,11 @@ pub trait Expression: Send + Sync {
     fn as_column(&self) -> Option<usize> {
         None
     }
+
+    /// Whether to evaluate it for a row costs less than to move the row to another worker.
+    fn is_quick(&self) -> bool {
+        self.as_column().is_some()
+    }
 }
 
 /// Shared by the dataflows of one worker thread.

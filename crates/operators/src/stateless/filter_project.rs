@@ -14,13 +14,14 @@
 //!
 //! State: none. Cost: one vectorised evaluation per expression and batch; columns that are only
 //! repeated are pointers unless rows were dropped, and columns that only the last predicate reads
-//! are not copied. Where most rows pass none is: the others are absent. When an evaluation fails
+//! are not copied. Where most rows pass none is: the others are absent. Hashes of a key stay if its
+//! columns do. When an evaluation fails
 //! the batch is halved until every failing row is found: O(log n) evaluations a failing row.
 //! Source: Trill 3.3 (columnar operators over whole batches); row errors as data: DESIGN 4.
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Columns};
+use anabranch_batch::{Batch, Columns, Key};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 
@@ -49,6 +50,25 @@ impl Stage {
     /// Whether rows pass through unchanged.
     pub fn is_identity(&self) -> bool {
         self.filter.is_empty() && self.kept.is_none() && self.project.is_none()
+    }
+
+    /// Its filter, with the columns kept, and its projection.
+    pub fn halves(&self) -> (Stage, Stage) {
+        let filter = Stage { project: None, ..self.clone() };
+        let project = Stage { filter: vec![], kept: None, project: self.project.clone() };
+        (filter, project)
+    }
+
+    /// The columns of the input that these are as they are, if they are some.
+    pub fn origins(&self, columns: &[usize]) -> Option<Vec<usize>> {
+        let origin = |&column: &usize| {
+            let column = match &self.project {
+                Some(project) => project[column].as_column()?,
+                None => column,
+            };
+            Some(self.kept.as_ref().map_or(column, |kept| kept[column]))
+        };
+        columns.iter().map(origin).collect()
     }
 
     /// The columns that show these of its input as they are, if all are shown.
@@ -106,7 +126,16 @@ impl Stage {
             return Ok(kept.project(&columns));
         }
         let columns = project.iter().map(|e| evaluate(e, &kept)).collect::<Result<Vec<ArrayRef>, _>>()?;
-        Ok(kept.with_columns(Columns::from(columns)))
+        let key = kept.key().and_then(|key| {
+            let shown = |column: &usize| project.iter().position(|e| e.as_column() == Some(*column));
+            let columns = key.columns.iter().map(shown).collect::<Option<Arc<[usize]>>>()?;
+            Some(Key { columns, hashes: key.hashes.clone() })
+        });
+        let made = kept.with_columns(Columns::from(columns));
+        Ok(match key {
+            Some(key) => made.with_hashes(key),
+            None => made,
+        })
     }
 
     /// The rows that pass, with the columns kept. If it may be, a few others are left among them as
@@ -242,10 +271,12 @@ mod tests {
         let stage =
             |kept: Option<Vec<usize>>, project: Option<Vec<ExpressionRef>>| Stage { filter: vec![], kept, project };
         assert_eq!(stage(None, None).shown(&[2, 0]), Some(vec![2, 0]));
+        assert_eq!(stage(None, None).origins(&[2, 0]), Some(vec![2, 0]));
         let kept = stage(Some(vec![3, 1]), None);
         assert_eq!((kept.shown(&[1, 3]), kept.shown(&[0])), (Some(vec![1, 0]), None));
         let swapped = stage(Some(vec![3, 1]), Some(vec![column(1), column(0), column(1)]));
         assert_eq!((swapped.shown(&[3]), swapped.shown(&[1, 3])), (Some(vec![1]), Some(vec![0, 1])));
+        assert_eq!(swapped.origins(&[2, 1]), Some(vec![1, 3]));
         assert_eq!(stage(None, Some(vec![column(1)])).shown(&[0]), None, "column 0 is not shown");
     }
 }

@@ -44,7 +44,7 @@ impl Directory {
         if greatest - least >= (ENTERED_PART * groups.len()) as u64 {
             return None;
         }
-        if !groups.iter().all(|(hash, _)| shard.has(*hash)) {
+        if !shard.has_all(groups.iter().map(|(hash, _)| *hash)) {
             return None;
         }
         let mut slots = vec![NOBODY; (greatest - least) as usize + 1];
@@ -58,8 +58,7 @@ impl Directory {
     pub fn make_room(&mut self, hashes: impl ExactSizeIterator<Item = u64> + Clone) -> bool {
         let (n_hashes, shard) = (hashes.len(), self.shard);
         let Some((least, greatest)) = span(hashes.clone().map(|hash| shard.place(hash))) else { return true };
-        // (All are looked at, without a branch.)
-        if shard != ShardNumber::SINGLE && !hashes.fold(true, |all, hash| all & shard.has(hash)) {
+        if !shard.has_all(hashes) {
             return false;
         }
         let (least, greatest) = (least.min(self.first), greatest.max(self.first + (self.slots.len() as u64 - 1)));

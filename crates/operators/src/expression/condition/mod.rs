@@ -145,6 +145,10 @@ impl Expression for Condition {
     fn verdict(&self, columns: &Columns, rows: usize) -> Option<u64> {
         (rows <= BLOCK_ROWS).then(|| self.verdict_of_few(columns, rows))
     }
+
+    fn is_quick(&self) -> bool {
+        self.tests.iter().all(|test| matches!(test.question, Question::Range { .. } | Question::Below { .. }))
+    }
 }
 
 impl Test {
