@@ -38,7 +38,7 @@ pub(crate) struct Transaction {
     pub has_failed: bool,
     /// What was read is as of this commit.
     pub seen: Time,
-    /// The catalog's version when it was first read.
+    /// How often objects had been replaced when it first read.
     pub version: Option<u64>,
     /// Tables and sources that were read, directly or through views.
     pub read: BTreeSet<ObjectId>,

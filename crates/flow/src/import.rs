@@ -32,7 +32,7 @@ use crate::drive::{HeldCapability, advanced_to};
 use crate::line::{Apply, Feed, Frontiers};
 use crate::opening::{Edges, Open};
 use crate::pulled::Pulled;
-use crate::relay::{Arrival, Subscriber};
+use crate::relay::{RelayedBatch, Subscriber};
 use crate::scope::Scope;
 use crate::tactic::Output;
 use crate::waker::Waker;
@@ -251,7 +251,7 @@ impl ImportState {
             }
             (None, Some(follower)) => {
                 let (batches, upper) = follower.drain();
-                (batches.into_iter().map(Arrival::whole).collect(), upper)
+                (batches.into_iter().map(RelayedBatch::whole).collect(), upper)
             }
             (None, None) => (vec![], END),
         };

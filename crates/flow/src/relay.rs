@@ -26,18 +26,18 @@ use crate::waker::Waker;
 
 /// A batch that all workers get.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct RelayedBatch {
     /// All of its rows.
     pub batch: Batch,
     /// Those that are this worker's where they are dealt out in pieces.
     pub own: Range<usize>,
 }
 
-impl Arrival {
+impl RelayedBatch {
     /// A batch that this worker alone gets.
-    pub fn whole(batch: Batch) -> Arrival {
+    pub fn whole(batch: Batch) -> RelayedBatch {
         let own = 0..batch.len();
-        Arrival { batch, own }
+        RelayedBatch { batch, own }
     }
 
     /// This worker's piece.
@@ -49,7 +49,7 @@ impl Arrival {
     }
 
     /// The rows with times from `upper` on.
-    fn from(&self, upper: Time) -> Arrival {
+    fn from(&self, upper: Time) -> RelayedBatch {
         if self.batch.times().min() >= upper {
             return self.clone();
         }
@@ -58,7 +58,7 @@ impl Arrival {
         let (before, own, behind) = (from(0, start), from(start, end - start), from(end, self.batch.len() - end));
         let range = before.len()..before.len() + own.len();
         let batch = Batch::concat(&[before, own, behind]).unwrap_or_default();
-        Arrival { batch, own: range }
+        RelayedBatch { batch, own: range }
     }
 }
 
@@ -66,7 +66,7 @@ impl Arrival {
 pub struct Relay {
     upper: Time,
     /// Batches with times that are not complete, each with its last time, in order of arrival.
-    open: Vec<(Arrival, Time)>,
+    open: Vec<(RelayedBatch, Time)>,
     subscribers: Vec<Weak<RefCell<Queue>>>,
 }
 
@@ -74,7 +74,7 @@ pub struct Relay {
 pub struct Subscriber(Rc<RefCell<Queue>>);
 
 struct Queue {
-    batches: Vec<Arrival>,
+    batches: Vec<RelayedBatch>,
     upper: Time,
     /// What the batches are counted by.
     loads: Vec<Arc<Load>>,
@@ -96,7 +96,7 @@ impl Relay {
     ///
     /// # Panics
     /// As [`push`](Relay::push).
-    pub fn push_counted(&mut self, arrival: Arrival, load: &Arc<Load>) {
+    pub fn push_counted(&mut self, arrival: RelayedBatch, load: &Arc<Load>) {
         self.push_arrival(arrival);
         self.each(|queue| queue.loads.push(Arc::clone(load)));
     }
@@ -106,10 +106,10 @@ impl Relay {
     /// # Panics
     /// When a time lies before [`upper`](Relay::upper).
     pub fn push(&mut self, batch: &Batch) {
-        self.push_arrival(Arrival::whole(batch.clone()));
+        self.push_arrival(RelayedBatch::whole(batch.clone()));
     }
 
-    fn push_arrival(&mut self, arrival: Arrival) {
+    fn push_arrival(&mut self, arrival: RelayedBatch) {
         if arrival.batch.is_empty() {
             return;
         }
@@ -164,7 +164,7 @@ impl Subscriber {
     }
 
     /// The batches that arrived since the last call, and the frontier behind them.
-    pub fn drain(&mut self) -> (Vec<Arrival>, Time) {
+    pub fn drain(&mut self) -> (Vec<RelayedBatch>, Time) {
         let mut queue = self.0.borrow_mut();
         queue.loads.clear();
         (std::mem::take(&mut queue.batches), queue.upper)
@@ -182,7 +182,7 @@ mod tests {
         Batch::new(vec![Arc::new(values)], Times::Column(times.to_vec().into()), Diffs::Constant(1))
     }
 
-    fn times(arrivals: &[Arrival]) -> Vec<Time> {
+    fn times(arrivals: &[RelayedBatch]) -> Vec<Time> {
         let batches = arrivals.iter().map(|arrival| &arrival.batch);
         batches.flat_map(|batch| (0..batch.len()).map(|row| batch.times().get(row))).collect()
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_late_subscriber_is_told_which_rows_are_its_own() {
         let mut relay = Relay::new(0);
-        relay.push_arrival(Arrival { batch: batch(&[1, 8, 2, 9, 7, 3, 6]), own: 2..5 });
+        relay.push_arrival(RelayedBatch { batch: batch(&[1, 8, 2, 9, 7, 3, 6]), own: 2..5 });
         relay.advance(5);
         let (mut arrivals, _) = relay.subscribe().drain();
         assert_eq!((times(&arrivals), arrivals[0].own.clone()), (vec![8, 9, 7, 6], 1..3));

@@ -171,6 +171,22 @@ impl Looking for Written<'_> {
         Look::Continue(())
     }
 
+    fn expr(&mut self, expr: &ast::Expr) -> Look {
+        if let ast::Expr::Function(ast::Function {
+            over: Some(ast::WindowType::WindowSpec(ast::WindowSpec { window_frame: Some(frame), .. })),
+            ..
+        }) = expr
+            && frame.units != ast::WindowFrameUnits::Range
+        {
+            for bound in std::iter::once(&frame.start_bound).chain(&frame.end_bound) {
+                if let ast::WindowFrameBound::Preceding(Some(n)) | ast::WindowFrameBound::Following(Some(n)) = bound {
+                    note(self.known, parameter(n), &DataType::Int64);
+                }
+            }
+        }
+        Look::Continue(())
+    }
+
     fn select(&mut self, select: &ast::Select) -> Look {
         for condition in select.selection.iter().chain(&select.having) {
             note(self.known, parameter(condition), &DataType::Boolean);

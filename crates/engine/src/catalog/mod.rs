@@ -45,6 +45,8 @@ pub(crate) use watermark::{Arrival, CLOCK, FOLLOWED, Watermark, clock_schema};
 pub(crate) struct Catalog {
     /// How often it has changed: plans of another version may be wrong.
     version: u64,
+    /// How often objects have gone, or were made anew.
+    n_replaced: u64,
     last_id: u64,
     objects: BTreeMap<String, Object>,
     /// Those that have watermarks.
@@ -80,6 +82,12 @@ impl Catalog {
     /// How often objects have come and gone: plans of another version may be wrong.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// How often objects that others may have read have gone, or were made anew: what has only come
+    /// changes no meaning.
+    pub fn n_replaced(&self) -> u64 {
+        self.n_replaced
     }
 
     fn next_id(&mut self) -> ObjectId {
@@ -350,11 +358,13 @@ impl Catalog {
     /// Plans of before may be wrong.
     pub fn touch(&mut self) {
         self.version += 1;
+        self.n_replaced += 1;
     }
 
     /// Gives a relation another name, which must be free.
     pub fn rename(&mut self, from: &str, to: &str) {
         self.version += 1;
+        self.n_replaced += 1;
         let Some(mut object) = self.objects.remove(from) else { return };
         object.name = to.to_owned();
         for arranged in object.maintained.iter_mut().flat_map(|maintained| &mut maintained.arrangements) {
@@ -405,7 +415,9 @@ impl Catalog {
         self.watermarked.remove(name);
         let object = self.objects.remove(name);
         // (No plan names what comes and goes with readers, but those of the readers.)
-        self.version += u64::from(!object.as_ref().is_some_and(Object::comes_with_readers));
+        let is_seen = !object.as_ref().is_some_and(Object::comes_with_readers);
+        self.version += u64::from(is_seen);
+        self.n_replaced += u64::from(is_seen && !is_temporary(name));
         object
     }
 

@@ -33,7 +33,7 @@ use anabranch_batch::{Batch, Time};
 use anabranch_flow::account::memory::{Holder, MemoryPart, readable};
 use anabranch_flow::account::{Account, Accounts, Failure, OperatorCounts};
 use anabranch_flow::egress::Item;
-use anabranch_flow::relay::Arrival;
+use anabranch_flow::relay::RelayedBatch;
 use anabranch_flow::service::Host;
 use anabranch_flow::steps::StepStats;
 use anabranch_flow::threads::Threads;
@@ -156,7 +156,8 @@ impl Cluster {
         // (A batch of few rows takes more than its rows do.)
         let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
         for (worker, own) in pieces.into_iter().enumerate() {
-            let push = Command::Push { input, arrival: Arrival { batch: batch.clone(), own }, load: Arc::clone(&load) };
+            let push =
+                Command::Push { input, arrival: RelayedBatch { batch: batch.clone(), own }, load: Arc::clone(&load) };
             match &mut self.workers {
                 // (No worker can do much with rows of a time that is not complete.)
                 Workers::Threads(threads) if self.defers => threads.put(worker, push),

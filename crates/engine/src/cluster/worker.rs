@@ -18,7 +18,7 @@ use anabranch_flow::egress::{EgressRef, Item};
 use anabranch_flow::hidden::HiddenTimes;
 use anabranch_flow::import::{Horizon, no_horizon};
 use anabranch_flow::limit::Limit;
-use anabranch_flow::relay::{Arrival, Relay};
+use anabranch_flow::relay::{Relay, RelayedBatch};
 use anabranch_flow::service::Service;
 use anabranch_flow::sink::{CaptureRef, Fetched};
 use anabranch_flow::steps::{Meter, StepStats};
@@ -49,7 +49,7 @@ pub(super) enum Command {
     },
     Push {
         input: CollectionId,
-        arrival: Arrival,
+        arrival: RelayedBatch,
         load: Arc<Load>,
     },
     Advance {

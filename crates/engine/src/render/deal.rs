@@ -46,7 +46,7 @@ pub(super) fn deals(physical: &Physical, users: &[usize]) -> BTreeMap<(StepId, S
             let key = stage.origins(&wanted)?;
             // (What is not kept is not there when rows are dealt out.)
             let is_kept = || stage.halves().0.shown(&key).is_some();
-            (stage.filter.iter().all(|filter| filter.is_quick()) && is_kept()).then(|| Deal { key, wanted, is_sure })
+            (stage.filter.iter().all(|filter| filter.is_quick()) && is_kept()).then_some(Deal { key, wanted, is_sure })
         }
         user => wanted(user).map(|(wanted, is_sure)| Deal { key: wanted.clone(), wanted, is_sure }),
     };

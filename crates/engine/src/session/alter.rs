@@ -64,7 +64,7 @@ impl Session {
             _ => {}
         }
         if alter.actions.iter().any(|action| matches!(action, AlterAction::AddUnique(_))) {
-            return Err(Error::invalid("ADD UNIQUE stands alone in an ALTER TABLE").with_sqlstate("42601"));
+            return self.alter_and_add_unique(alter).map(|()| Outcome::done(tag));
         }
         if alter.actions.iter().any(|action| matches!(action, AlterAction::Rename { .. })) {
             return Err(Error::invalid("RENAME TO stands alone in an ALTER TABLE").with_sqlstate("42601"));
@@ -345,6 +345,38 @@ impl Session {
             }
         }
         self.allow_compaction();
+        Ok(())
+    }
+
+    /// The changes but `ADD UNIQUE`, then these; columns that were added go again where they fail.
+    fn alter_and_add_unique(&mut self, alter: &Alter) -> Result<(), Error> {
+        let (uniques, others): (Vec<_>, Vec<_>) =
+            alter.actions.iter().cloned().partition(|action| matches!(action, AlterAction::AddUnique(_)));
+        let added: Vec<AlterAction> = others
+            .iter()
+            .filter_map(|action| match action {
+                AlterAction::AddColumn { column, .. } => {
+                    Some(AlterAction::DropColumn { name: column.field.name().clone(), if_exists: true })
+                }
+                _ => None,
+            })
+            .collect();
+        if !others.is_empty() && added.len() < others.len() {
+            return Err(Error::invalid("ADD UNIQUE stands alone in an ALTER TABLE, or beside ADD COLUMN")
+                .with_sqlstate("42601")
+                .with_hint("Write the other changes in a statement of their own."));
+        }
+        if !others.is_empty() {
+            self.alter(&Alter { actions: others, ..alter.clone() })?;
+        }
+        for unique in uniques {
+            if let Err(error) = self.alter(&Alter { actions: vec![unique], ..alter.clone() }) {
+                if !added.is_empty() {
+                    self.alter(&Alter { actions: added, ..alter.clone() })?;
+                }
+                return Err(error);
+            }
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_sql::statement::{Alter, AlterAction, Drop, ObjectKind, Statement};
+use anabranch_sql::statement::{Alter, AlterAction, CreateIndex, Drop, ObjectKind, Statement};
 
 use super::outcome::Outcome;
 use super::state::Session;
@@ -25,6 +25,12 @@ impl Session {
     pub(super) fn define_in_transaction(&mut self, statement: &Statement, text: &str) -> Result<Outcome, Error> {
         if let Statement::Alter(alter) = statement {
             self.check_alters_no_staged(alter)?;
+        }
+        if let Statement::CreateIndex(CreateIndex { relation, columns, is_unique: true, .. }) = statement
+            && self.has_staged()
+        {
+            // (With the transaction's rows, which the index itself does not see yet.)
+            self.check_unique_rows(relation, columns)?;
         }
         let target = self.target_of(statement);
         let (outcome, is_undone) = self.beside_transaction(target, |session| session.run_one(statement, text))?;
@@ -59,7 +65,7 @@ impl Session {
         }
         // What was read before was unchanged when the definition was made.
         transaction.seen = self.timeline.last();
-        transaction.version = transaction.version.map(|_| self.catalog.version());
+        transaction.version = transaction.version.map(|_| self.catalog.n_replaced());
         let catalog = &self.catalog;
         let is_there = |name: &str, id| catalog.find(name).is_some_and(|object| object.id == id);
         transaction.staged.retain(|table, staged| is_there(table, staged.object));

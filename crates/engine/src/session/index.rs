@@ -24,6 +24,12 @@ impl Session {
         self.create_index(create, text)
     }
 
+    /// Refuses a unique index that rows which are there break.
+    pub(super) fn check_unique_rows(&mut self, relation: &str, columns: &[String]) -> Result<(), Error> {
+        let object = self.catalog.get(relation)?.clone();
+        self.check_unique(&object, &index_columns(&object, columns)?)
+    }
+
     /// The index that keeps the rows of a table distinct.
     pub(super) fn create_unique(&mut self, table: &str, unique: &UniqueClause) -> Result<(), Error> {
         let object = self.catalog.get(table)?.clone();

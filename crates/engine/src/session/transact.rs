@@ -219,7 +219,7 @@ impl Session {
         let inputs = self.catalog.inputs_behind(relations);
         let inputs: Vec<ObjectId> =
             inputs.iter().filter_map(|name| self.catalog.find(name)).map(|object| object.id).collect();
-        let (last, version) = (self.timeline.last(), self.catalog.version());
+        let (last, version) = (self.timeline.last(), self.catalog.n_replaced());
         if let Some(transaction) = &mut self.client.transaction {
             // Nothing that was read has changed since, so it is also as of the last commit.
             transaction.seen = last;
@@ -233,7 +233,7 @@ impl Session {
 
     /// Refuses to go on when something that was read has changed.
     pub(super) fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
-        if transaction.version.is_some_and(|version| version != self.catalog.version()) {
+        if transaction.version.is_some_and(|version| version != self.catalog.n_replaced()) {
             return Err(conflict("definitions were changed by another transaction"));
         }
         let changed = transaction.read.iter().find(|read| self.timeline.has_changed(**read, transaction.seen));

@@ -48,7 +48,11 @@ impl Session {
             known = names.iter().map(|name| format!("{name} IS NOT NULL")).collect::<Vec<_>>().join(" AND "),
         );
         let query = anabranch_sql::parse::parse_query(&text)?;
-        let planned = self.plan_constant(&query)?.planned;
+        // (A transaction's own rows count.)
+        let planned = match self.has_staged() {
+            true => self.plan_query(&query)?.planned,
+            false => self.plan_constant(&query)?.planned,
+        };
         match self.collect(&planned.plan)?.iter().find(|batch| !batch.is_empty()) {
             Some(batch) => Err(duplicate(object, &key, &row_text(batch.columns(), 0), "appears more than once")),
             None => Ok(()),

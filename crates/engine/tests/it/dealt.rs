@@ -107,10 +107,11 @@ fn rows_that_fail_fail_once() {
         );
         assert_eq!(ask(&mut session, "SELECT * FROM v ORDER BY k"), ["1 20", "2 25"]);
         let failed = session.query("SELECT * FROM w").unwrap_err();
-        assert_eq!(failed.message, "division by zero");
+        assert!(failed.message.starts_with("division by zero"), "{failed:?}");
         run(&mut session, "DELETE FROM a WHERE x = 0");
         assert_eq!(ask(&mut session, "SELECT * FROM w ORDER BY k"), ["2 25"]);
         run(&mut session, "INSERT INTO n VALUES (1, 1, 0)");
-        assert_eq!(session.query("SELECT * FROM v").unwrap_err().message, "division by zero");
+        let failed = session.query("SELECT * FROM v").unwrap_err();
+        assert!(failed.message.starts_with("division by zero"), "{failed:?}");
     }
 }

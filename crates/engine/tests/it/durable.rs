@@ -569,3 +569,28 @@ fn recorded_values_that_make_no_sense_are_errors() {
     }
     assert!(n_opened > 10 && n_refused > 100, "{n_opened} opened, {n_refused} refused");
 }
+
+/// The recorded constraint once had the schema's name in its own, and the database did not open.
+#[test]
+fn constraints_of_tables_in_schemas_come_back() {
+    let disk = SimulatedDisk::new();
+    let mut session = open(&disk);
+    run(
+        &mut session,
+        "CREATE SCHEMA app; CREATE TABLE app.t (k int UNIQUE, z int, CONSTRAINT uq UNIQUE (z, k)); \
+         ALTER TABLE app.t ADD UNIQUE (z); CREATE UNIQUE INDEX own ON app.t (k, z); \
+         CREATE TABLE \"a.b\" (k int UNIQUE); INSERT INTO app.t VALUES (1, 1)",
+    );
+    let known = "SELECT conname FROM pg_constraint WHERE contype = 'u' ORDER BY 1";
+    let before = ask(&mut session, known);
+    for _ in 0..2 {
+        drop(session);
+        session = open(&disk);
+        assert_eq!(ask(&mut session, known), before);
+        assert!(fail(&mut session, "INSERT INTO app.t VALUES (1, 2)").message.contains("duplicate key"));
+    }
+    run(&mut session, "ALTER TABLE app.t DROP CONSTRAINT uq");
+    drop(session);
+    session = open(&disk);
+    assert_eq!(ask(&mut session, known).len(), before.len() - 1);
+}

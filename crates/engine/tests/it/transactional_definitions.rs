@@ -85,3 +85,37 @@ fn a_replaced_view_stays_as_it_was_replaced() {
     run(&mut one, "ROLLBACK");
     assert_eq!(ask(&mut one, "SELECT a FROM v"), ["2"]);
 }
+
+#[test]
+fn what_others_make_is_no_conflict_and_what_they_replace_is() {
+    let database = database();
+    let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int); CREATE VIEW v AS SELECT a FROM t; INSERT INTO t VALUES (1)");
+    run(&mut one, "BEGIN; SELECT * FROM v");
+    run(&mut other, "CREATE TEMP TABLE z (i int); CREATE INDEX ON t (a); CREATE TABLE u (a int); DROP TABLE z");
+    assert_eq!(ask(&mut one, "SELECT a FROM v"), ["1"]);
+    run(&mut one, "COMMIT; BEGIN; SELECT * FROM v");
+    run(&mut other, "CREATE OR REPLACE VIEW v AS SELECT a + 1 AS a FROM t");
+    assert_eq!(fail(&mut one, "SELECT a FROM v").sqlstate(), "40001");
+}
+
+#[test]
+fn a_unique_index_sees_the_rows_of_its_transaction() {
+    let database = database();
+    let mut one = database.connect().unwrap();
+    run(&mut one, "BEGIN; CREATE TABLE t (a int); INSERT INTO t VALUES (1), (1)");
+    assert_eq!(fail(&mut one, "CREATE UNIQUE INDEX ON t (a)").sqlstate(), "23505");
+    run(&mut one, "ROLLBACK; BEGIN; CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2)");
+    run(&mut one, "CREATE UNIQUE INDEX ON t (a); COMMIT");
+    assert_eq!(fail(&mut one, "INSERT INTO t VALUES (1)").sqlstate(), "23505");
+}
+
+#[test]
+fn a_column_that_cannot_be_unique_is_not_added() {
+    let database = database();
+    let mut one = database.connect().unwrap();
+    run(&mut one, "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2)");
+    assert_eq!(fail(&mut one, "ALTER TABLE t ADD COLUMN b int DEFAULT 7 UNIQUE").sqlstate(), "23505");
+    assert_eq!(fail(&mut one, "SELECT b FROM t").sqlstate(), "42703");
+    run(&mut one, "ALTER TABLE t ADD COLUMN b int UNIQUE");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, Outcome, Subscription};
+use anabranch_engine::{Error, Outcome, Prepared, Subscription};
 
 use super::answers::{Coming, row_tag};
 use super::client::{Portal, Sending, ServerClient, State, Statement};
@@ -13,7 +13,7 @@ use crate::wire::reply;
 use crate::wire::rows::format_of;
 use anabranch_sql::CastParameters;
 use anabranch_sql::pg_types::{PgType, data_type, oid};
-use arrow::datatypes::Field;
+use arrow::datatypes::{Field, Schema};
 
 impl ServerClient<'_> {
     pub(super) fn parse(&mut self, name: String, sql: &str, types: Vec<u32>) {
@@ -166,6 +166,12 @@ impl ServerClient<'_> {
         if let State::Bound = portal.state {
             self.shared.metrics.statements.inc();
             portal.state = match self.connection.run(prepared, &portal.values) {
+                Ok(Outcome::Rows(rows)) if !is_as_told(prepared, &rows.schema) => {
+                    let error = Error::invalid("cached plan must not change result type")
+                        .with_sqlstate("0A000")
+                        .with_hint("What the statement reads was made anew with other columns: prepare it again.");
+                    return Ok(Err(error));
+                }
                 Ok(Outcome::Rows(rows)) => {
                     self.notify(&rows);
                     State::Rows(Sending::new(rows.schema, rows.batches))
@@ -272,6 +278,14 @@ impl ServerClient<'_> {
         let names: Vec<String> = self.portals.keys().cloned().collect();
         names.iter().for_each(|name| self.end_portal(name));
     }
+}
+
+/// Whether rows have the types that the client was told when the statement was prepared.
+fn is_as_told(prepared: &Prepared, schema: &Schema) -> bool {
+    let Some(told) = &prepared.columns else { return true };
+    let type_of = |field: &Arc<Field>| PgType::of(field).oid;
+    told.fields().len() == schema.fields().len()
+        && told.fields().iter().zip(schema.fields()).all(|(told, is)| type_of(told) == type_of(is))
 }
 
 fn no_portal(name: &str) -> Error {

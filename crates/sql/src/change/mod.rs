@@ -33,7 +33,7 @@ use crate::syntax::parse::{change::exists, parse_expr};
 use crate::syntax::statement::{Delete, Insert, Update};
 use crate::syntax::template::template;
 use crate::translate::{Translator, conform};
-use places::with_places;
+use places::{PLACE, named_places, with_places};
 use target::{Target, column, is_bare, is_default, quoted};
 
 impl Planner<'_> {
@@ -58,9 +58,13 @@ impl Planner<'_> {
                 }
                 _ => {
                     let rows = context.logical(query)?;
-                    let given = rows.schema().fields().len();
-                    let placed = if target.is_numbered() { with_places(&rows)? } else { None };
-                    let rows = placed.unwrap_or(rows);
+                    let rows = match target.is_numbered() {
+                        true if filled.is_some() => named_places(rows)?,
+                        true => with_places(&rows)?.unwrap_or(rows),
+                        false => rows,
+                    };
+                    let n_columns = rows.schema().fields().len();
+                    let given = n_columns - usize::from(rows.schema().index_of_column_by_name(None, PLACE).is_some());
                     columns.iter().take(given).try_for_each(|at| target.check_given(*at, insert.overriding))?;
                     (rows, given)
                 }

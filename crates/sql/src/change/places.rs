@@ -42,3 +42,12 @@ pub(super) fn with_places(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
         _ => None,
     })
 }
+
+/// The rows with their last column as the place.
+pub(super) fn named_places(rows: LogicalPlan) -> DfResult<LogicalPlan> {
+    let mut columns: Vec<Expr> = rows.schema().columns().into_iter().map(Expr::Column).collect();
+    if let Some(place) = columns.pop() {
+        columns.push(place.alias(PLACE));
+    }
+    LogicalPlanBuilder::from(rows).project(columns)?.build()
+}

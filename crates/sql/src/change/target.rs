@@ -107,19 +107,21 @@ impl Target {
         })
     }
 
-    /// The query with defaults in place of `DEFAULT`, where it is VALUES with a subquery: a query of
-    /// its own, which knows nothing of the table.
+    /// VALUES with a subquery as a query of its own, which knows nothing of the table: defaults are
+    /// in place of `DEFAULT`, and each row ends with its place where rows are numbered.
     pub(super) fn with_row_defaults(&self, query: &ast::Query, columns: &[usize]) -> Result<Option<ast::Query>> {
         let SetExpr::Values(values) = query.body.as_ref() else { return Ok(None) };
-        let has_default = values.rows.iter().flat_map(|row| &row.content).any(is_default);
-        if !has_default || !has_subquery(values) {
+        if !has_subquery(values) {
             return Ok(None);
         }
         let mut filled = query.clone();
         if let SetExpr::Values(values) = filled.body.as_mut() {
-            for row in &mut values.rows {
+            for (place, row) in values.rows.iter_mut().enumerate() {
                 for (value, at) in row.content.iter_mut().zip(columns).filter(|(value, _)| is_default(value)) {
                     *value = self.default_value(*at)?;
+                }
+                if self.is_numbered() {
+                    row.content.push(ast::Expr::value(ast::Value::Number(place.to_string(), false)));
                 }
             }
         }

@@ -23,7 +23,7 @@ use crate::passes::plan::asof::AsofPlanner;
 use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::recursion::{RecursionPlanner, Variables};
-use crate::passes::plan::repeated_rows::RepeatedRows;
+use crate::passes::plan::repeated_rows::{RepeatedRows, behind_lists};
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::plan::temporal_filters::ClockRelation;
 use crate::passes::tree::rewrite;
@@ -179,7 +179,7 @@ impl<'a> Context<'a> {
     }
 
     fn view_body(&self, relation: &Relation, text: &str) -> DfResult<LogicalPlan> {
-        let plan = self.logical(&*parse_query(text)?)?;
+        let plan = behind_lists(self.logical(&*parse_query(text)?)?)?;
         let names = relation.schema.fields();
         if plan.schema().fields().len() != names.len() {
             return Err(SqlError::new(

@@ -29,6 +29,10 @@ struct Writing<'a> {
 
 impl Changing for Writing<'_> {
     fn after_expr(&mut self, expr: &mut ast::Expr) -> Result<()> {
+        if let ast::Expr::Function(call) = expr {
+            take_casts_off(call);
+            return Ok(());
+        }
         let ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) = expr else {
             return Ok(());
         };
@@ -37,6 +41,42 @@ impl Changing for Writing<'_> {
             *expr = written(value)?;
         }
         Ok(())
+    }
+}
+
+/// Functions that take a constant somewhere, which clients write with a cast: `date_part($1::text,
+/// t)`.
+const OF_CONSTANTS: [&str; 8] =
+    ["date_part", "date_trunc", "lag", "lead", "nth_value", "ntile", "percentile_cont", "percentile_disc"];
+
+/// Constants without casts, in arguments of such functions and in frames.
+fn take_casts_off(call: &mut ast::Function) {
+    let name = call.name.to_string().to_lowercase();
+    if OF_CONSTANTS.contains(&name.as_str())
+        && let ast::FunctionArguments::List(list) = &mut call.args
+    {
+        for argument in &mut list.args {
+            if let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) = argument {
+                plain(value);
+            }
+        }
+    }
+    let Some(ast::WindowType::WindowSpec(ast::WindowSpec { window_frame: Some(frame), .. })) = &mut call.over else {
+        return;
+    };
+    for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
+        if let ast::WindowFrameBound::Preceding(Some(value)) | ast::WindowFrameBound::Following(Some(value)) = bound {
+            plain(value);
+        }
+    }
+}
+
+/// A constant in a cast, without the cast.
+fn plain(value: &mut ast::Expr) {
+    if let ast::Expr::Cast { expr: inner, .. } = value
+        && matches!(inner.as_ref(), ast::Expr::Value(_))
+    {
+        *value = std::mem::replace(inner.as_mut(), ast::Expr::value(ast::Value::Null));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Foreign keys as they are declared.
 
-use datafusion_expr::sqlparser::ast::{self, ConstraintReferenceMatchKind, DeferrableInitial, ReferentialAction};
+use datafusion_expr::sqlparser::ast::{self, ConstraintReferenceMatchKind, ReferentialAction};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::{fold, object_name, quoted, quoted_path};
@@ -72,11 +72,8 @@ pub(crate) fn foreign_key(constraint: ast::ForeignKeyConstraint, column: Option<
         let hint = "Leave it out: a row with NULL in one of the columns refers to nothing. A CHECK can ask for more.";
         return Err(SqlError::unsupported(kind.to_string(), hint));
     }
-    let characteristics = constraint.characteristics.unwrap_or_default();
-    if matches!(characteristics.initially, Some(DeferrableInitial::Deferred)) {
-        let hint = "Leave it out: each statement is checked, so the row that is referred to is written first.";
-        return Err(SqlError::unsupported("INITIALLY DEFERRED", hint));
-    }
+    // (DEFERRABLE INITIALLY DEFERRED, which some tools always write, asks for a later check. Each
+    // statement is checked all the same: what would fail at COMMIT fails earlier.)
     let action = |when: &str, action| match action {
         None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => Ok(OnDelete::Refuse),
         Some(ReferentialAction::Cascade) => Ok(OnDelete::Cascade),

@@ -229,10 +229,6 @@ impl Altered {
         for reference in &column.references {
             self.add_reference(reference.clone())?;
         }
-        if !column.uniques.is_empty() {
-            let hint = "Add the column, then ALTER TABLE .. ADD UNIQUE (column).";
-            return Err(SqlError::unsupported("UNIQUE of a column that is added", hint));
-        }
         if column.is_key { self.add_primary_key(std::slice::from_ref(name)) } else { Ok(()) }
     }
 

@@ -67,14 +67,6 @@ enum Step {
 
 const STEPS: &[Step] = &[
     Step::Plan(Pass {
-        name: "keys behind unnested lists",
-        run: repeated_rows::mark,
-        gives: "columns beside a list as values of which nothing is known",
-        reason: "DataFusion takes a key for unique behind Unnest, and leaves out DISTINCT",
-        example: "SELECT DISTINCT id, unnest(a) * 0 AS z FROM lists",
-        without: Loss::WrongAnswer,
-    }),
-    Step::Plan(Pass {
         name: "subqueries in aggregates",
         run: subquery_arguments::lift,
         gives: "columns of the rows below, in place of subqueries within aggregates, window functions and orders",

@@ -5,8 +5,8 @@
 //! DISTINCT, groups by less, and takes rows of equal order for none.
 //!
 //! The columns beside a list stand in a call that is their value, of which DataFusion concludes
-//! nothing. Derived tables have it as soon as they are planned, the others before the first rule;
-//! the calls are taken away behind the last one. Cost: none where rows are computed.
+//! nothing. Derived tables, named queries and views have it as soon as they are planned; the calls
+//! are taken away behind the last rule. Cost: none where rows are computed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,11 +16,13 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, TableFactor};
+use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, SetExpr, TableFactor};
 use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::error::Result;
+use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 const REPEATED: &str = "__repeated";
@@ -58,29 +60,17 @@ impl ScalarUDFImpl for Repeated {
     }
 }
 
-/// The columns of select lists over lists that are unnested, as values of which nothing is known.
-pub(super) fn mark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let marked = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Projection(list)
-            if matches!(list.input.as_ref(), LogicalPlan::Unnest(_)) && knows_keys(list.input.as_ref()) =>
-        {
-            let exprs = list.expr.into_iter().map(|expr| match expr {
-                Expr::Column(column) => {
-                    let (relation, name) = (column.relation.clone(), column.name.clone());
-                    repeated(Expr::Column(column)).alias_qualified(relation, name)
-                }
-                other => other,
-            });
-            Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(exprs.collect(), list.input)?)))
-        }
-        other => Ok(Transformed::no(other)),
-    })?;
-    match marked.transformed {
-        true => {
-            Ok(marked.data.transform_up_with_subqueries(|node| Ok(Transformed::yes(node.recompute_schema()?)))?.data)
-        }
-        false => Ok(marked.data),
+/// The rows, their columns as values of which nothing is known, if they come behind a list that is
+/// unnested.
+pub(crate) fn behind_lists(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    if !knows_keys(&plan) || !plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(_))))? {
+        return Ok(plan);
     }
+    let columns = plan.schema().columns().into_iter().map(|column| {
+        let (relation, name) = (column.relation.clone(), column.name.clone());
+        repeated(Expr::Column(column)).alias_qualified(relation, name)
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
 }
 
 /// The plan without the calls.
@@ -147,20 +137,31 @@ impl RelationPlanner for RepeatedRows {
         let n_open = open().len();
         let planned = context.plan(relation);
         open().truncate(n_open - 1);
-        let planned = planned?;
-        if !knows_keys(&planned) {
-            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(planned, None))));
-        }
-        let columns = planned.schema().columns().into_iter().map(|column| {
-            let (relation, name) = (column.relation.clone(), column.name.clone());
-            repeated(Expr::Column(column)).alias_qualified(relation, name)
-        });
-        let marked = LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(planned))?);
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(marked, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(behind_lists(planned?)?, None))))
     }
 }
 
-/// Whether a query itself unnests a list.
+/// Makes a derived table of each named query that unnests a list.
+///
+/// # Errors
+/// None that a user can cause.
+pub(crate) fn derive_named(query: &mut Query) -> Result<()> {
+    for named in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+        if unnests(&named.query) {
+            let mut outer = template("SELECT * FROM (SELECT 1) AS __rows")?;
+            if let SetExpr::Select(select) = outer.body.as_mut()
+                && let Some(TableFactor::Derived { subquery, .. }) =
+                    select.from.first_mut().map(|from| &mut from.relation)
+            {
+                std::mem::swap(subquery, &mut named.query);
+                named.query = outer;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a query unnests a list.
 fn unnests(query: &Query) -> bool {
     struct Found(bool);
     impl Looking for Found {

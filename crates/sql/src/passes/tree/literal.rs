@@ -60,7 +60,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         Expr::CompoundFieldAccess { access_chain, .. } => {
             let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
-            if access_chain.len() > 1 && access_chain.iter().any(is_slice) {
+            let n_subscripts = access_chain.iter().filter(|access| matches!(access, AccessExpr::Subscript(_))).count();
+            if n_subscripts > 1 && access_chain.iter().any(is_slice) {
                 let hint = "Slice the first dimension in a derived table, and unnest what is in it.";
                 return Err(SqlError::unsupported("a slice of an array of several dimensions", hint));
             }

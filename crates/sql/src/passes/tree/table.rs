@@ -8,6 +8,7 @@ use super::{
     values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
+use crate::passes::plan::repeated_rows;
 
 /// Walks over the tree, one after another. Within a walk the rewrites of one part run in this
 /// order.
@@ -271,6 +272,14 @@ const TESTS: &[Pass<Hooks>] = &[
 
 /// Last, since the operators have no spelling that the parser reads, and others look for arrays.
 const OPERATORS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "named queries that unnest lists",
+        run: Hooks { query: Some(|query, _| repeated_rows::derive_named(query)), ..NONE },
+        gives: "a derived table in the named query, whose columns lose what is known of keys",
+        reason: "DataFusion takes a key for unique behind Unnest, and leaves out DISTINCT",
+        example: "WITH q AS (SELECT id, unnest(a) AS e FROM lists) SELECT DISTINCT id FROM q",
+        without: Loss::WrongAnswer,
+    },
     Pass {
         name: "arrays with columns as calls",
         run: Hooks { after_expr: Some(|expr, _| array_calls::as_call(expr)), ..NONE },

@@ -62,7 +62,17 @@ impl Input<'_> {
         let ast::Statement::AlterTable(alter) = self.parser.parse_statement()? else {
             return Err(self.unexpected("ALTER TABLE"));
         };
-        let actions = alter.operations.into_iter().map(action).collect::<Result<_>>()?;
+        let mut actions = alter.operations.into_iter().map(action).collect::<Result<Vec<_>>>()?;
+        // UNIQUE of a column that is added is a constraint beside it.
+        let of_added: Vec<UniqueClause> = actions
+            .iter_mut()
+            .filter_map(|action| match action {
+                AlterAction::AddColumn { column, .. } => Some(std::mem::take(&mut column.uniques)),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        actions.extend(of_added.into_iter().map(AlterAction::AddUnique));
         let name = object_name(&alter.name)?;
         Ok(Statement::Alter(Alter { kind: ObjectKind::Table, name, if_exists: alter.if_exists, actions }))
     }
@@ -96,16 +106,11 @@ fn action(operation: AlterTableOperation) -> Result<AlterAction> {
         AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
             AlterAction::AddColumn { column: Box::new(new_column(column_def)?), if_not_exists }
         }
-        AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
-            if drop_behavior == Some(ast::DropBehavior::Cascade) {
-                let hint = "DROP the views that use the column first, then the column.";
-                return Err(SqlError::unsupported("DROP COLUMN .. CASCADE", hint));
-            }
-            match column_names.as_slice() {
-                [name] => AlterAction::DropColumn { name: fold(name), if_exists },
-                _ => return Err(SqlError::new(ErrorKind::Syntax, "DROP COLUMN takes one column")),
-            }
-        }
+        // (With CASCADE, too, a column that views use stays: it is refused, by the views' names.)
+        AlterTableOperation::DropColumn { column_names, if_exists, .. } => match column_names.as_slice() {
+            [name] => AlterAction::DropColumn { name: fold(name), if_exists },
+            _ => return Err(SqlError::new(ErrorKind::Syntax, "DROP COLUMN takes one column")),
+        },
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             AlterAction::RenameColumn { from: fold(&old_column_name), to: fold(&new_column_name) }
         }

@@ -154,6 +154,7 @@ files!(
     types,
     types_told,
     unique,
+    unnested_keys,
     unnesting,
     untyped,
     upsert,
