@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_batch::Time;
 use anabranch_sql::statement::{Alter, AlterAction, CreateIndex, Drop, ObjectKind, Statement};
 
 use super::outcome::Outcome;
@@ -73,12 +74,14 @@ impl Session {
     }
 
     /// Takes back what a transaction has made, the latest first. Names what stays: what others have
-    /// built upon.
+    /// built upon, or have written to.
     pub(super) fn undo_definitions(&mut self, defined: &[ObjectId]) -> Option<String> {
         let mut stays = Vec::new();
         for id in defined.iter().rev() {
             let Some(made) = self.catalog.created().into_iter().find(|made| made.id == *id) else { continue };
-            if self.drop_made(made.name.clone(), *id).is_err() {
+            // (The transaction's own rows were only staged.)
+            let is_written = self.timeline.has_changed(*id, Time::MIN);
+            if is_written || self.drop_made(made.name.clone(), *id).is_err() {
                 stays.push((*id, made.name));
             }
         }
@@ -88,7 +91,7 @@ impl Session {
         let stays: Vec<String> = stays.map(|(_, name)| format!("\"{name}\"")).collect();
         match stays.is_empty() {
             true => None,
-            false => Some(format!("{} stays, since others depend on it", stays.join(", "))),
+            false => Some(format!("{} stays, since others have used it", stays.join(", "))),
         }
     }
 

@@ -54,9 +54,20 @@ fn what_others_have_built_upon_stays_and_is_named() {
     let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
     run(&mut one, "BEGIN; CREATE TABLE base (a int); CREATE TABLE own (a int)");
     run(&mut other, "CREATE VIEW over AS SELECT a FROM base");
-    assert_eq!(notice(&mut one, "ROLLBACK").as_deref(), Some("\"base\" stays, since others depend on it"));
+    assert_eq!(notice(&mut one, "ROLLBACK").as_deref(), Some("\"base\" stays, since others have used it"));
     assert_eq!(ask(&mut other, "SELECT count(*) FROM over"), ["0"]);
     assert_eq!(fail(&mut one, "SELECT * FROM own").sqlstate(), "42P01");
+}
+
+#[test]
+fn rows_that_others_wrote_stay() {
+    let database = database();
+    let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut one, "BEGIN; CREATE TABLE t (a int); CREATE TABLE u (a int); INSERT INTO t VALUES (1)");
+    run(&mut other, "INSERT INTO t VALUES (2)");
+    assert_eq!(notice(&mut one, "ROLLBACK").as_deref(), Some("\"t\" stays, since others have used it"));
+    assert_eq!(ask(&mut other, "SELECT a FROM t"), ["2"]);
+    assert_eq!(fail(&mut other, "SELECT a FROM u").sqlstate(), "42P01");
 }
 
 #[test]
