@@ -1,4 +1,4 @@
-//! ALTER TABLE, and other names for objects.
+//! ALTER TABLE. (Other names for objects are in [`rename`](super::rename).)
 //!
 //! Law: a statement makes all of its changes or none. Rows that stay are checked for what is new;
 //! rows that are written anew obey all rules of the altered table, and are one commit. Views over a
@@ -12,12 +12,13 @@
 use anabranch_batch::order::Comparator;
 use anabranch_batch::{Batch, Times};
 use anabranch_sql::statement::{
-    Alter, AlterAction, CreateTable, CreateView, EmitClause, Insert, ObjectKind, Overriding, Statement,
+    Alter, AlterAction, CreateTable, CreateView, Insert, ObjectKind, Overriding, Statement,
 };
-use anabranch_sql::table::{Altered, RowsBecome, ToCheck, quoted_path, rewritten};
+use anabranch_sql::table::{Altered, RowsBecome, ToCheck, rewritten};
 use anabranch_sql::type_marks::type_of;
 
 use super::durable::{COUNTERS, DEFINITION, SOURCE};
+use super::index::quoted;
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
@@ -109,7 +110,7 @@ impl Session {
     }
 
     /// Refuses another name for what views name.
-    fn refuse_used(&self, name: &str, what: &str) -> Result<(), Error> {
+    pub(super) fn refuse_used(&self, name: &str, what: &str) -> Result<(), Error> {
         let dependents = self.catalog.dependents(name);
         if dependents.is_empty() {
             return Ok(());
@@ -484,65 +485,6 @@ impl Session {
         }
         Ok(sealed)
     }
-
-    /// Gives an object another name.
-    fn rename(&mut self, name: &str, to: &str, kind: ObjectKind) -> Result<(), Error> {
-        let to = match (name.rsplit_once('.'), to.contains('.')) {
-            (Some((schema, _)), false) if self.catalog.is_in_schema(name) => format!("{schema}.{to}"),
-            _ => to.to_string(),
-        };
-        if let Some(taken) = self.catalog.kind_of(&to) {
-            return Err(Error::invalid(format!("{} \"{to}\" already exists", kind_name(taken))).with_sqlstate("42P07"));
-        }
-        if kind == ObjectKind::Sequence {
-            return self.rename_sequence(name, &to);
-        }
-        if kind == ObjectKind::Index {
-            return self.rename_index(name, &to);
-        }
-        self.refuse_used(name, &format!("{} \"{name}\"", kind_name(kind)))?;
-        self.check_not_referred(name, None, &format!("the name of table \"{name}\""))?;
-        let object = self.catalog.get(name)?.clone();
-        if object.watermark.is_some() || kind == ObjectKind::Source {
-            return Err(Error::invalid(format!("{} \"{name}\" cannot be renamed", kind_name(kind)))
-                .with_sqlstate("0A000")
-                .with_detail("It is a source, or has a watermark.")
-                .with_hint("CREATE VIEW with the new name over the old."));
-        }
-        let definition = renamed_definition(&object, &to)?;
-        let mut facts =
-            vec![SealedFact { object: object.id, name: DEFINITION, value: definition.clone().into_bytes() }];
-        let indexes: Vec<Index> = self.catalog.indexes_on(name).cloned().collect();
-        let mut redefined = Vec::new();
-        for index in &indexes {
-            let columns: Vec<String> =
-                index.key.iter().map(|column| object.schema.field(*column).name().clone()).collect();
-            let text = super::index::index_definition(&index.name, &to, &columns, index.form());
-            facts.push(SealedFact { object: index.id, name: DEFINITION, value: text.clone().into_bytes() });
-            redefined.push((index.name.clone(), text));
-        }
-        self.record_definition(vec![], vec![], facts)?;
-        self.dataflows.registry_mut().forget_relation(name);
-        self.catalog.rename(name, &to);
-        if let Some(object) = self.catalog.find_mut(&to) {
-            object.definition = definition;
-        }
-        redefined.into_iter().for_each(|(index, text)| self.catalog.define_index(&index, text));
-        if kind == ObjectKind::Table { self.plan_rules(&to) } else { Ok(()) }
-    }
-
-    fn rename_index(&mut self, name: &str, to: &str) -> Result<(), Error> {
-        let index = self.catalog.indexes().find(|index| index.name == name).cloned();
-        let index = index.ok_or_else(|| Error::internal("an index that has a kind is there"))?;
-        let relation = self.catalog.get(&index.relation)?;
-        let columns: Vec<String> =
-            index.key.iter().map(|column| relation.schema.field(*column).name().clone()).collect();
-        let definition = super::index::index_definition(to, &index.relation, &columns, index.form());
-        let fact = SealedFact { object: index.id, name: DEFINITION, value: definition.clone().into_bytes() };
-        self.record_definition(vec![], vec![], vec![fact])?;
-        self.catalog.rename_index(name, to, definition);
-        Ok(())
-    }
 }
 
 /// A table as it was declared.
@@ -568,26 +510,8 @@ fn declared(object: &Object) -> Result<CreateTable, Error> {
     }
 }
 
-fn fields(object: &Object) -> Vec<arrow::datatypes::Field> {
+pub(super) fn fields(object: &Object) -> Vec<arrow::datatypes::Field> {
     object.schema.fields().iter().map(|field| field.as_ref().clone()).collect()
-}
-
-fn renamed_definition(object: &Object, to: &str) -> Result<String, Error> {
-    let statement = anabranch_sql::parse(&object.definition)?.into_iter().next().map(|parsed| parsed.statement);
-    match statement {
-        Some(Statement::CreateTable(create)) => {
-            Ok(CreateTable { name: to.to_string(), columns: fields(object), ..create }.definition())
-        }
-        Some(Statement::CreateView(create)) => {
-            let kind = if create.materialized { "MATERIALIZED VIEW" } else { "VIEW" };
-            let names: Vec<String> = create.column_names.iter().map(|name| quoted(name)).collect();
-            let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-            let emit = if create.emit == EmitClause::OnWindowClose { " EMIT ON WINDOW CLOSE" } else { "" };
-            Ok(format!("CREATE {kind} {}{names} AS {}{emit}", quoted_path(to), create.query_text))
-        }
-        _ => Err(Error::invalid(format!("{} \"{}\" is made of a plan", kind_name(object.kind), object.name))
-            .with_hint("Make it anew under another name.")),
-    }
 }
 
 fn object_named(object: &Object, name: &str) -> Box<Object> {
@@ -604,10 +528,6 @@ fn about(mut error: Error, name: &str, draft: &str) -> Error {
 
 fn table_text(name: &str) -> String {
     quoted(name)
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Rows in the order of their first columns.

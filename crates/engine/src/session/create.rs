@@ -1,4 +1,7 @@
-//! CREATE TABLE, SOURCE, VIEW and MATERIALIZED VIEW.
+//! CREATE TABLE, and what all relations have when they are made.
+//!
+//! Sources are in [`create_source`](super::create_source), views in
+//! [`create_view`](super::create_view).
 //!
 //! Law: the name appears in the catalog last, after all that can fail; what was installed before a
 //! failure is taken down again.
@@ -9,15 +12,11 @@ use std::sync::Arc;
 use anabranch_batch::numeric::NumericPlaces;
 use anabranch_plan::bounds::Promises;
 use anabranch_plan::{Node, Plan};
-use anabranch_sql::catalog::Catalog as _;
-use anabranch_sql::statement::{
-    CreateSource, CreateTable, CreateTableAs, CreateView, LifetimeClause, ObjectKind, Rules,
-};
+use anabranch_sql::statement::{CreateTable, CreateTableAs, LifetimeClause, ObjectKind, Rules};
 use anabranch_sql::table::quoted_path;
 use anabranch_sql::{column_type_name, planned_columns};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{DFSchema, TableReference};
-use datafusion_expr::Expr;
 
 use super::context::Named;
 use super::dataflows::Sink;
@@ -27,16 +26,10 @@ use super::outcome::Outcome;
 use super::state::Session;
 use super::write::n_rows;
 use crate::catalog::undoing_moves;
-use crate::catalog::{
-    Arranged, Created, Maintained, Object, Planning, Retain, SourceOptions, TableRules, Watermark, is_temporary,
-    kind_name,
-};
+use crate::catalog::{Arranged, Maintained, Object, Retain, TableRules, Watermark, kind_name};
 use crate::cluster::CollectionId;
 use crate::coerce::planned_schema;
-use crate::connector::SourceSpec;
 use crate::error::Error;
-use crate::nearest::nearest;
-use crate::pump::{Again, Pumped, Stand, WaitingRows, parse_rate};
 
 impl Session {
     pub(super) fn create_table(&mut self, create: &CreateTable, text: &str) -> Result<Outcome, Error> {
@@ -173,163 +166,6 @@ impl Session {
         Ok(Outcome::done(format!("SELECT {n_rows}")))
     }
 
-    pub(super) fn create_source(&mut self, create: &CreateSource, text: &str) -> Result<Outcome, Error> {
-        if let Some(outcome) = self.existing("CREATE SOURCE", &create.name, create.if_not_exists)? {
-            return Ok(outcome);
-        }
-        if !create.primary_key.is_empty() {
-            return Err(Error::invalid(format!("source \"{}\" cannot have a primary key", create.name))
-                .with_detail("What comes from outside is not checked for duplicates.")
-                .with_hint("Leave PRIMARY KEY out; create an index on the columns for lookups."));
-        }
-        let mut asked = asked_source(create)?;
-        let connector = self.connector(&asked.connector)?;
-        // (A database in a folder has all rows in its log: opening it reads no source again.)
-        let edition = match asked.retain {
-            None if self.recorder.is_none() => connector.edition(&asked.spec)?,
-            _ => None,
-        };
-        let reader = connector.open(&asked.spec)?;
-        let given = reader.schema();
-        let fields: Vec<Field> = match create.columns.is_empty() {
-            true => given.fields().iter().map(|field| field.as_ref().clone()).collect(),
-            false => create.columns.clone(),
-        };
-        let schema = planned_schema("source", &create.name, &fields)?;
-        asked.retain = asked.retain.or_else(|| edition.is_some().then_some(Retain::OnDemand));
-        self.add_source(create, &asked, schema, text)?;
-        let now = self.options.clock.now_micros();
-        let floats = if create.columns.is_empty() { told_floats(&asked.spec, &fields) } else { None };
-        let pumped = Pumped::new(&create.name, reader, asked.rate, now);
-        self.pump.add(match edition {
-            Some(edition) => pumped.on_demand(Again { connector, spec: asked.spec.clone(), edition }),
-            None if asked.retain == Some(Retain::Nothing { passed: false }) => pumped.unread(),
-            None => pumped,
-        });
-        self.publish_progress();
-        Ok(match floats {
-            Some(detail) => Outcome::done_with("CREATE SOURCE", detail),
-            None => Outcome::done("CREATE SOURCE"),
-        })
-    }
-
-    /// A source of a database that was opened: its connector may not be known yet, and what it
-    /// reads may be gone.
-    pub(super) fn restore_source(
-        &mut self,
-        create: &CreateSource,
-        text: &str,
-        schema: SchemaRef,
-        stand: Option<Stand>,
-    ) -> Result<(), Error> {
-        let mut asked = asked_source(create)?;
-        self.add_source(create, &asked, schema.clone(), text)?;
-        asked.spec.columns = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-        let waiting = WaitingRows { connector: asked.connector, spec: asked.spec, stand: stand.unwrap_or_default() };
-        self.pump.add(Pumped::waiting(waiting, asked.rate));
-        Ok(())
-    }
-
-    /// Lets sources that wait for that connector go on where they were.
-    pub(super) fn resume_sources(&mut self, connector: &str) {
-        let Ok(by) = self.connector(connector) else { return };
-        let now = self.options.clock.now_micros();
-        self.pump.resume(connector, by.as_ref(), now);
-        self.publish_progress();
-    }
-
-    /// The relation of a source.
-    fn add_source(
-        &mut self,
-        create: &CreateSource,
-        asked: &AskedSource,
-        schema: SchemaRef,
-        text: &str,
-    ) -> Result<(), Error> {
-        let watermark = watermark(create.watermark.as_ref(), &schema)?;
-        let object = Object {
-            retain: asked.retain.unwrap_or(Retain::All),
-            watermark,
-            source: Some(SourceOptions { connector: asked.connector.clone() }),
-            is_append_only: true,
-            ..Object::new(&create.name, ObjectKind::Source, schema, text.to_string())
-        };
-        self.add_timed_input(object)
-    }
-
-    pub(super) fn define_view(&mut self, create: &CreateView, text: &str) -> Result<Outcome, Error> {
-        let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
-        let tag = if create.materialized { "CREATE MATERIALIZED VIEW" } else { "CREATE VIEW" };
-        let named;
-        let create = match create.lifetime {
-            LifetimeClause::Lasting => create,
-            LifetimeClause::OfClient => {
-                named = CreateView { name: self.temporary_name(&create.name), ..create.clone() };
-                &named
-            }
-        };
-        let known = self.catalog.kind_of(&create.name).filter(|_| create.or_replace);
-        let replaces = known == Some(kind);
-        if known.is_some() && !replaces {
-            let message = format!("\"{}\" is not a {}", create.name, kind_name(kind));
-            return Err(Error::invalid(message).with_sqlstate("42809").with_hint("Choose another name."));
-        }
-        if replaces {
-            self.check_replaceable(&create.name, kind)?;
-        } else if let Some(outcome) = self.existing(tag, &create.name, create.if_not_exists)? {
-            return Ok(outcome);
-        }
-        let object = self.view_object(create, text)?;
-        if let Some(old) = self.catalog.find(&create.name).filter(|_| replaces && kind == ObjectKind::View) {
-            check_same_columns(&old.schema, &object.schema)?;
-        }
-        let old = self.catalog.find(&create.name).filter(|_| replaces).map(|old| old.id);
-        let new = Created { id: self.catalog.next_object(), name: object.name.clone(), text: text.to_string() };
-        if let Err(error) = self.record_definition(old.into_iter().collect(), vec![new], vec![]) {
-            let made = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-            made.for_each(|arranged| self.release_dataflow(arranged.dataflow));
-            return Err(error);
-        }
-        if replaces {
-            self.drop_relation(&create.name);
-        }
-        self.catalog.add(object);
-        Ok(Outcome::done(tag))
-    }
-
-    /// A view, installed but not in the catalog yet.
-    pub(super) fn view_object(&mut self, create: &CreateView, text: &str) -> Result<Object, Error> {
-        let kind = if create.materialized { ObjectKind::MaterializedView } else { ObjectKind::View };
-        let Named { planned, names, functions, .. } = self.plan_created(create)?;
-        self.check_lasting(kind, &create.name, &functions)?;
-        if names.contains(&create.name) {
-            return Err(Error::invalid(format!("{} \"{}\" reads itself", kind_name(kind), create.name))
-                .with_hint("Give the new view another name."));
-        }
-        let name = match names.iter().any(|name| is_temporary(name)) && !is_temporary(&create.name) {
-            false => create.name.clone(),
-            true if create.materialized => {
-                return Err(Error::invalid("materialized views must not use temporary tables or views")
-                    .with_sqlstate("0A000")
-                    .with_hint("Make the tables lasting ones, or write CREATE VIEW."));
-            }
-            // The view is temporary as well.
-            true => self.temporary_name(&create.name),
-        };
-        let schema = view_schema(kind, create, &planned.columns())?;
-        let mut object = Object {
-            query_text: Some(create.query_text.clone()),
-            reads: Arc::unwrap_or_clone(names),
-            ..Object::new(&name, kind, schema, text.to_string())
-        };
-        if create.materialized {
-            let all_columns = (0..object.schema.fields().len()).collect();
-            let key = group_columns(&planned.plan).unwrap_or(all_columns);
-            object.maintained = Some(self.maintain(&object, &planned.plan, key)?);
-        }
-        Ok(object)
-    }
-
     /// Evaluates each default once, so that what cannot be evaluated or does not fit its column is
     /// refused now.
     pub(super) fn check_defaults(&self, object: &Object) -> Result<(), Error> {
@@ -363,36 +199,8 @@ impl Session {
         Err(Error::invalid(message).with_hint("Choose another name, or DROP it first."))
     }
 
-    fn check_replaceable(&self, name: &str, kind: ObjectKind) -> Result<(), Error> {
-        let dependents = self.catalog.dependents(name);
-        if dependents.is_empty() && self.catalog.indexes_on(name).next().is_none() {
-            return Ok(());
-        }
-        let indexes = self.catalog.indexes_on(name).map(|index| index.name.clone());
-        let list: Vec<String> = dependents.into_iter().chain(indexes).map(|n| format!("\"{n}\"")).collect();
-        Err(Error::invalid(format!("{} \"{name}\" cannot be replaced because others depend on it", kind_name(kind)))
-            .with_detail(format!("They are {}.", list.join(", ")))
-            .with_hint(format!("DROP {} {name} CASCADE first.", kind_name(kind).to_uppercase())))
-    }
-
-    /// The connector of that name.
-    pub(crate) fn connector(&self, name: &str) -> Result<Arc<dyn crate::connector::Connector>, Error> {
-        self.connectors.get(name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = self.connectors.keys().map(String::as_str).collect();
-            let list = match known.is_empty() {
-                true => "No connector is registered.".to_string(),
-                false => format!("Known connectors: {}.", known.join(", ")),
-            };
-            let hint = match nearest(name, known.iter().copied()) {
-                Some(near) => format!("Did you mean '{near}'? {list}"),
-                None => list,
-            };
-            Error::invalid(format!("connector \"{name}\" does not exist")).with_hint(hint)
-        })
-    }
-
     /// Adds a table or source, and the relation that holds its watermark if it has one.
-    fn add_timed_input(&mut self, object: Object) -> Result<(), Error> {
+    pub(super) fn add_timed_input(&mut self, object: Object) -> Result<(), Error> {
         let name = object.name.clone();
         let holder = object.watermark.as_ref().map(|watermark| Object {
             name: Watermark::relation_of(&name),
@@ -488,14 +296,6 @@ impl Session {
             update(maintained);
         }
     }
-
-    /// The plan of a plain view, from its text.
-    fn plan_stored_view(&self, object: &Object) -> Result<Arc<Plan>, Error> {
-        debug_assert!(Planning::new(&self.catalog, self.settings.sharing).relation(&object.name).is_some());
-        let text = object.query_text.as_deref().unwrap_or_default();
-        let query = anabranch_sql::parse::parse_query(text)?;
-        Ok(self.plan_view(&query)?.planned.plan)
-    }
 }
 
 /// The statement that makes a table of these columns.
@@ -526,89 +326,8 @@ pub(super) fn not_null(schema: &SchemaRef, columns: &[usize]) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().enumerate().map(field).collect::<Vec<_>>()))
 }
 
-/// The columns of a view: the query's, under the names that the statement gives.
-/// Refuses a view in the place of another whose columns it lacks.
-fn check_same_columns(old: &Schema, new: &Schema) -> Result<(), Error> {
-    let refused = |message: String| Err(Error::invalid(message).with_sqlstate("42P16"));
-    for (at, old) in old.fields().iter().enumerate() {
-        let Some(new) = new.fields().get(at) else { return refused("cannot drop columns from view".to_owned()) };
-        let name = old.name();
-        if name != new.name() {
-            let message = format!("cannot change name of view column \"{name}\" to \"{}\"", new.name());
-            return refused(message).map_err(|error| error.with_hint("DROP the view, and CREATE it anew."));
-        }
-        let (is, shall) = (column_type_name(old), column_type_name(new));
-        // (Whole numbers that are written are wider here than in PostgreSQL.)
-        let are_whole = old.data_type().is_integer() && new.data_type().is_integer();
-        if is != shall && !are_whole {
-            return refused(format!("cannot change data type of view column \"{name}\" from {is} to {shall}"));
-        }
-    }
-    Ok(())
-}
-
-fn view_schema(kind: ObjectKind, create: &CreateView, given: &SchemaRef) -> Result<SchemaRef, Error> {
-    let n_columns = given.fields().len();
-    if create.column_names.len() > n_columns {
-        return Err(Error::invalid(format!(
-            "{} \"{}\" names {} columns, but its query has {n_columns}",
-            kind_name(kind),
-            create.name,
-            create.column_names.len()
-        )));
-    }
-    let field = |(idx, field): (usize, &Arc<Field>)| match create.column_names.get(idx) {
-        Some(name) => field.as_ref().clone().with_name(name),
-        None => field.as_ref().clone(),
-    };
-    let fields: Vec<Field> = given.fields().iter().enumerate().map(field).collect();
-    // Checked for names and types; the types stay as the plan computes them.
-    planned_schema(kind_name(kind), &create.name, &fields)?;
-    Ok(Arc::new(Schema::new(fields)))
-}
-
-/// Output columns that make up the group of the topmost aggregation, when all of them are visible.
-fn group_columns(plan: &Plan) -> Option<Vec<usize>> {
-    match &plan.node {
-        Node::Aggregate { keys, .. } => (!keys.is_empty()).then(|| (0..keys.len()).collect()),
-        Node::Stage { input, project, .. } => {
-            let below = group_columns(input)?;
-            let place = |column: &usize| {
-                project.iter().position(|expr| match expr {
-                    Expr::Column(name) => input.schema.index_of_column(name).ok() == Some(*column),
-                    _ => false,
-                })
-            };
-            below.iter().map(place).collect()
-        }
-        _ => None,
-    }
-}
-
-/// What the options of a source ask for.
-struct AskedSource {
-    connector: String,
-    /// `None` when not said.
-    retain: Option<Retain>,
-    /// Rows a second; `None` is as fast as possible.
-    rate: Option<f64>,
-    spec: SourceSpec,
-}
-
-fn asked_source(create: &CreateSource) -> Result<AskedSource, Error> {
-    let mut options: BTreeMap<String, String> = create.options.iter().cloned().collect();
-    let retain = take_retain(&mut options)?;
-    let rate = options.remove("rate").map(|rate| parse_rate(&rate)).transpose()?.flatten();
-    let connector = options.remove("connector").ok_or_else(|| {
-        Error::invalid(format!("source \"{}\" names no connector", create.name))
-            .with_hint("Add connector = 'file' to WITH (..).")
-    })?;
-    let spec = SourceSpec { name: create.name.clone(), columns: create.columns.clone(), options };
-    Ok(AskedSource { connector, retain, rate, spec })
-}
-
 /// Takes `retain` out of the options.
-fn take_retain(options: &mut BTreeMap<String, String>) -> Result<Option<Retain>, Error> {
+pub(super) fn take_retain(options: &mut BTreeMap<String, String>) -> Result<Option<Retain>, Error> {
     match options.remove("retain").as_deref() {
         None => Ok(None),
         Some("all") => Ok(Some(Retain::All)),
@@ -626,28 +345,7 @@ fn refuse_options(kind: &str, name: &str, options: &BTreeMap<String, String>, kn
         .with_hint(format!("Known options: {}.", known.join(", "))))
 }
 
-/// What to know of the columns of a text that were found to be numbers with a point.
-fn told_floats(spec: &SourceSpec, fields: &[Field]) -> Option<String> {
-    let option = |name: &str| spec.options.get(name).map(|value| value.to_lowercase()).unwrap_or_default();
-    let (format, path) = (option("format"), option("path"));
-    let is_text = match format.is_empty() {
-        true => [".csv", ".tsv", ".tbl"].iter().any(|ending| path.contains(ending)),
-        false => format == "csv" || format == "tbl",
-    };
-    let floats = fields.iter().filter(|field| field.data_type().is_floating());
-    let names: Vec<String> = floats.map(|field| format!("\"{}\"", field.name())).collect();
-    let (is, one) = if names.len() == 1 { ("is", "the column") } else { ("are", "the columns") };
-    (is_text && !names.is_empty()).then(|| {
-        format!(
-            "{} {is} read as double precision; for exact sums declare {one}: CREATE SOURCE {} ({} numeric, ..) WITH (..).",
-            names.join(", "),
-            spec.name,
-            names[0],
-        )
-    })
-}
-
-fn watermark(
+pub(super) fn watermark(
     declared: Option<&anabranch_sql::statement::Watermark>,
     schema: &SchemaRef,
 ) -> Result<Option<Watermark>, Error> {
