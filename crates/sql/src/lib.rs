@@ -28,6 +28,7 @@ mod literal_rows;
 pub mod passes;
 pub mod planned;
 pub mod planner;
+mod planner_messages;
 mod proposed;
 mod regex;
 mod resolve;

@@ -8,9 +8,10 @@ use datafusion_expr::logical_plan::Subquery;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
-use crate::error::{NAME_IT, Result, SqlError, no_parameter};
+use crate::error::{Result, SqlError, no_parameter};
 use crate::functions::json::operators::sort_key;
 use crate::passes::plan::recursion::{recurs_over_outer, recursion_over_outer};
+use crate::planner_messages::NAME_IT;
 use crate::resolve::type_names::canonical;
 
 /// What stands for a column: an expression, the type that has, and the type the column had for the

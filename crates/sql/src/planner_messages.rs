@@ -1,0 +1,312 @@
+//! What the planner says, in PostgreSQL's words: its messages are told apart by their text.
+//!
+//! Law: no word of a library is shown, and the way out is named where it is known.
+
+use crate::error::{ErrorKind, SqlError};
+use crate::resolve::value_errors::of_functions;
+
+/// Where a subquery cannot stand, a column can.
+pub(crate) const NAME_IT: &str =
+    "Compute it in a derived table, as in FROM (SELECT *, .. AS c FROM t) AS t, and write the column c here.";
+
+/// What [`in_words`](crate::resolve::value_errors::in_words) and
+/// [`convert`](crate::functions::input::convert) say of values.
+const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field overflow", "value too long"];
+
+/// What a function of ours says of the types of its arguments, which DataFusion puts into a message
+/// of its own. Functions of arrays are told as the operators that users write.
+fn of_coercion(told: &str) -> Option<SqlError> {
+    const OPERATORS: [(&str, &str); 2] = [("array_has_any", "&&"), ("array_has_all", "@>")];
+    let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
+    let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
+    let what = &told[..end];
+    let call = what.strip_prefix("function ")?;
+    let (name, types) = call.strip_suffix(')')?.split_once('(')?;
+    let message = match OPERATORS.iter().find(|(function, _)| *function == name) {
+        Some((_, operator)) => {
+            let (left, right) = types.split_once(", ")?;
+            format!("operator does not exist: {left} {operator} {right}")
+        }
+        None if name == "array_has" => {
+            let (list, value) = types.split_once(", ")?;
+            format!("operator does not exist: {value} = ANY ({list})")
+        }
+        None => format!("function {name}({types}) does not exist"),
+    };
+    let hint = match name.starts_with("array_") {
+        true => "An explicit cast of one side, such as x::text[], may help.",
+        false => "An explicit cast, such as x::bigint, may help.",
+    };
+    Some(SqlError::new(ErrorKind::Type, message).with_hint(hint))
+}
+
+/// Sorts a planner message into our kinds by its words.
+pub(crate) fn from_message(message: &str) -> SqlError {
+    let line = first_line(message);
+    if let Some(rest) = line.strip_prefix("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or(rest);
+        return SqlError::new(ErrorKind::UnknownName, format!("function {name} does not exist"));
+    }
+    if let Some((_, told)) = line.split_once("coercion failed with: ")
+        && let Some(error) = of_coercion(told)
+    {
+        return error;
+    }
+    if line.contains("No function matches") || line.contains("Function '") {
+        let mut words = line.split('\'');
+        let call = words.nth(1).unwrap_or(line);
+        return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
+            .with_hint(match call.contains('(') {
+                true => "An explicit cast, such as x::bigint, may help.",
+                false => {
+                    "Look at how many arguments it takes, and of which types: a cast, such as x::bigint, may help."
+                }
+            });
+    }
+    if let Some(rest) = line.strip_prefix("Cannot create filter with non-boolean predicate ") {
+        let is = rest.rsplit_once("returning ").map_or("", |(_, is)| is);
+        return SqlError::new(ErrorKind::Type, format!("the condition is of type {}, not boolean", sql_types(is)))
+            .with_hint("Compare it with a value, as in x <> 0.");
+    }
+    if let Some(rest) = line.split("Previous inputs were of type ").nth(1)
+        && let Some((first, rest)) = rest.split_once(", but got incompatible type ")
+    {
+        let second = rest.split(" on column").next().unwrap_or(rest);
+        let message = format!("UNION types {} and {} cannot be matched", sql_types(first), sql_types(second));
+        return SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.");
+    }
+    if let Some(error) = known_message(line) {
+        return error;
+    }
+    if VALUE_ERRORS.iter().any(|words| line.contains(words)) {
+        return SqlError::new(ErrorKind::Invalid, line);
+    }
+    if line.contains("subquery can only be used in") {
+        return SqlError::unsupported("a subquery at this place", NAME_IT);
+    }
+    let lower = line.to_lowercase();
+    let kind = if ["coerc", "cast", "common argument type", "boolean type", "data type", "type mismatch", "types"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        ErrorKind::Type
+    } else if lower.contains("not supported") || lower.contains("unsupported") || lower.contains("not implemented") {
+        ErrorKind::Unsupported
+    } else {
+        ErrorKind::Invalid
+    };
+    let error = SqlError::new(kind, sql_types(&lower_first(line)));
+    if kind == ErrorKind::Type {
+        return error.with_hint("An explicit cast, such as x::bigint, may help.");
+    }
+    if line.contains("must be in the GROUP BY") || line.contains("must appear in the GROUP BY") {
+        return SqlError::new(ErrorKind::Invalid, sql_types(&grouping_message(line)))
+            .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
+    }
+    error
+}
+
+/// Parts of a time that `extract` gives.
+const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isodow, isoyear, microseconds, millennium, \
+                     milliseconds, minute, month, quarter, second, week and year.";
+
+/// Messages of the planner for which PostgreSQL has other words.
+pub(crate) fn known_message(line: &str) -> Option<SqlError> {
+    let typed = |message: String| SqlError::new(ErrorKind::Type, message);
+    if line.contains("unique expression names") {
+        let what = "two expressions of one list that differ in a cast only";
+        return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
+    }
+    if let Some(operation) = unknown_operation(line) {
+        return Some(
+            typed(format!("operator does not exist: {}", sql_types(operation)))
+                .with_hint("An explicit cast, such as x::bigint, may help."),
+        );
+    }
+    if let Some(words) = of_functions(line) {
+        let hint = match words.as_str() {
+            words if words.starts_with("unit ") => UNITS,
+            words if words.starts_with("generate_series") => "Choose a nearer end, or a larger step.",
+            _ => "",
+        };
+        return Some(SqlError::new(ErrorKind::Invalid, words).with_hint(hint));
+    }
+    if line.starts_with("Inconsistent data length across values list") {
+        return Some(SqlError::new(ErrorKind::Syntax, "VALUES lists must all be the same length"));
+    }
+    if line.contains("nsupported binary operator: PGOverlap") {
+        let hint = "Both sides are arrays of one type: ARRAY[a] && b.";
+        return Some(typed("operator && takes two arrays".into()).with_hint(hint));
+    }
+    if line.contains("date_part requires non-empty constant string") {
+        return Some(SqlError::unsupported("date_part() of a part that is not written out", UNITS));
+    }
+    if line.starts_with("unnest() can only be applied to array") {
+        return Some(
+            SqlError::new(ErrorKind::UnknownName, "function unnest takes an array, and no other value")
+                .with_hint("Write unnest(ARRAY[1, 2])."),
+        );
+    }
+    if lower_first(line).starts_with("cannot access field at argument") {
+        return Some(
+            typed("the elements of an array are numbered, not named".into())
+                .with_hint("Write a whole number: a[1] is the first element."),
+        );
+    }
+    if let Some((clause, is)) = line
+        .strip_prefix("Expected ")
+        .or(line.strip_prefix("expected "))
+        .and_then(|rest| rest.split_once(" to be an integer or null, but got "))
+    {
+        return Some(
+            typed(format!("argument of {clause} must be of type bigint, not {}", sql_types(is)))
+                .with_hint(format!("Write {clause} with a number from zero on.")),
+        );
+    }
+    if line.contains("requires a boolean expression, got ") {
+        let is = line.rsplit_once("got ").map_or("", |(_, is)| is);
+        return Some(
+            typed(format!("argument of NOT must be boolean, not {}", sql_types(is)))
+                .with_hint("Compare it with a value, as in x <> 0."),
+        );
+    }
+    if line.to_lowercase().starts_with("aggregate function calls cannot be nested") {
+        return Some(SqlError::new(ErrorKind::Invalid, "aggregate function calls cannot be nested").with_hint(
+            "Aggregate in a derived table: SELECT max(n) FROM (SELECT count(*) AS n FROM t GROUP BY k) AS c.",
+        ));
+    }
+    if line.starts_with("Too many columns! The subquery should only return one column") {
+        return Some(
+            SqlError::new(ErrorKind::Invalid, "subquery must return only one column")
+                .with_hint("Select one column, or compare rows: (a, b) = (SELECT x, y ..)."),
+        );
+    }
+    if let Some(rest) = line.strip_prefix("Order by column out of bounds, specified: ") {
+        let position = rest.split(',').next().unwrap_or_default();
+        return Some(
+            SqlError::new(ErrorKind::Invalid, format!("ORDER BY position {position} is not in select list"))
+                .with_hint("Positions count the columns of the select list, from 1."),
+        );
+    }
+    if line.starts_with("LIMIT must be") || line.starts_with("OFFSET must be") {
+        let word = line.split(' ').next().unwrap_or_default();
+        return Some(
+            SqlError::new(ErrorKind::Invalid, format!("{word} must not be negative"))
+                .with_hint(format!("Write {word} with a number from zero on.")),
+        );
+    }
+    let changes = ["Query DELETE", "Query INSERT", "Query UPDATE", "Query MERGE"];
+    if changes.iter().any(|change| line.starts_with(change)) && line.contains("not implemented") {
+        return Some(SqlError::unsupported(
+            "a statement in WITH that changes rows",
+            "Run the change by itself, with RETURNING where its rows are wanted, and query then.",
+        ));
+    }
+    if line.contains("Struct(") {
+        return Some(SqlError::unsupported(
+            "this use of a row value",
+            "Write out the columns: compare (a, b) = (c, d), and cast them one by one.",
+        ));
+    }
+    None
+}
+
+/// The operands and the operator of which the planner's message says that they do not fit.
+fn unknown_operation(line: &str) -> Option<&str> {
+    let lower = line.get(..1).map(str::to_lowercase)? + line.get(1..)?;
+    let rest = |words: &str| lower.starts_with(words).then(|| &line[words.len()..]);
+    if let Some(operation) = rest("cannot coerce arithmetic expression ") {
+        return Some(operation.trim_end_matches(" to valid types"));
+    }
+    if let Some(operation) = rest("cannot infer common string type for string concat operation ") {
+        return Some(operation);
+    }
+    let operation = rest("cannot get result type for arithmetic operation ")?;
+    Some(operation.split(": ").next().unwrap_or(operation))
+}
+
+fn grouping_message(line: &str) -> String {
+    match line.split('"').nth(1) {
+        Some(name) => format!("column \"{name}\" must appear in GROUP BY or be used in an aggregate"),
+        None => lower_first(line),
+    }
+}
+
+/// Arrow's names of types, replaced by SQL's.
+pub(crate) fn sql_types(message: &str) -> String {
+    let mut out = bare_literals(message);
+    for (arrow, sql) in [
+        ("Timestamp(ns, \"UTC\")", "timestamp with time zone"),
+        ("Timestamp(µs, \"UTC\")", "timestamp with time zone"),
+        ("Timestamp(ns)", "timestamp"),
+        ("Interval(MonthDayNano)", "interval"),
+        ("Utf8View", "text"),
+        ("LargeUtf8", "text"),
+        ("Utf8", "text"),
+        ("Int16", "smallint"),
+        ("Int32", "integer"),
+        ("UInt64", "bigint"),
+        ("Int64", "bigint"),
+        ("Float32", "real"),
+        ("Float64", "double precision"),
+        ("Boolean", "boolean"),
+        ("Date32", "date"),
+        ("Decimal128", "numeric"),
+        ("Timestamp(µs)", "timestamp"),
+        ("BinaryView", "bytea"),
+    ] {
+        out = out.replace(arrow, sql);
+    }
+    while let Some((before, rest)) = out.split_once("List(")
+        && let Some((element, behind)) = rest.split_once(')')
+    {
+        out = format!("{before}{element}[]{behind}");
+    }
+    out
+}
+
+/// `Int64(1)` as `1`: literals as they were written.
+fn bare_literals(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((at, name)) =
+        ["Int64(", "Int32(", "Float64("].iter().filter_map(|name| Some((rest.find(name)?, *name))).min()
+    {
+        let inside = &rest[at + name.len()..];
+        let Some(end) = inside.find(')') else { break };
+        let unsigned = rest[..at].ends_with('U');
+        let is_number = end > 0 && inside[..end].bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'e'));
+        let shown = if is_number && !unsigned { &inside[..end] } else { &rest[at..at + name.len() + end + 1] };
+        out.push_str(&rest[..at]);
+        out.push_str(shown);
+        rest = &inside[end + 1..];
+    }
+    out + rest
+}
+
+pub(crate) fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or(message)
+}
+
+pub(crate) fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && !second.is_uppercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_names_of_sql_and_literals_none() {
+        assert_eq!(sql_types("t.a > Int64(1) and Float64(1.5)"), "t.a > 1 and 1.5");
+        assert_eq!(sql_types("f(Int64, Utf8View)"), "f(bigint, text)");
+        assert_eq!(sql_types("UInt64(1)"), "bigint(1)");
+        assert_eq!(sql_types("Int64(a) then Int64(2"), "bigint(a) then bigint(2");
+    }
+}
