@@ -16,12 +16,13 @@ use datafusion_expr::{
 
 use super::rows::RowCall::Text;
 use super::rows::{Out, RowAnswer, RowFunction, RowValue, Way};
+use super::same_value::SameValue;
 use crate::resolve::documents::{marked_field, shown_form_of};
 
 /// All functions of this module.
 pub(crate) fn all() -> [Arc<ScalarUDF>; 6] {
     [
-        Unmarked::udf(),
+        SameValue::udf(UNMARKED, unmarked),
         RowFunction::udf(UUID_IN, &[], UUID),
         CutText::udf(CHARACTER_IN),
         CutText::udf(VARYING_IN),
@@ -154,40 +155,10 @@ fn cut_column(limit: TextLimit, column: &ArrayRef) -> ArrayRef {
     Arc::new(cut)
 }
 
-/// `__unmarked(x)`: the value; documents and `uuid` keep their marks.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Unmarked {
-    signature: Signature,
-}
-
-impl Unmarked {
-    fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) }))
-    }
-}
-
-impl ScalarUDFImpl for Unmarked {
-    fn name(&self) -> &str {
-        UNMARKED
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
-        let field = args.arg_fields[0].as_ref();
-        Ok(Arc::new(match shown_form_of(field) {
-            Some(TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb) => field.clone(),
-            _ => field.clone().with_metadata(HashMap::new()),
-        }))
-    }
-
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        Ok(args.args.swap_remove(0))
+/// What is left of a field's marks: those of documents and `uuid`.
+fn unmarked(field: &Field) -> Field {
+    match shown_form_of(field) {
+        Some(TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb) => field.clone(),
+        _ => field.clone().with_metadata(HashMap::new()),
     }
 }

@@ -44,6 +44,7 @@ pub(crate) mod placed_text;
 pub(crate) mod planner;
 pub(crate) mod regex;
 pub(crate) mod rows;
+pub(crate) mod same_value;
 mod series;
 pub(crate) mod settle_numbers;
 pub(crate) mod similar;

@@ -10,54 +10,25 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::Field;
 use datafusion_common::Result as DfResult;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_expr::Expr;
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, SetExpr, TableFactor};
-use datafusion_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
 
 use crate::error::Result;
+use crate::functions::same_value::SameValue;
 use crate::syntax::template::template;
 use crate::syntax::walk::{Look, Looking, look};
 
 const REPEATED: &str = "__repeated";
 
-/// `__repeated(x)`: the value.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Repeated {
-    signature: Signature,
-}
-
+/// The value in a call of which DataFusion concludes nothing.
 fn repeated(value: Expr) -> Expr {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Repeated { signature })).call(vec![value])
-}
-
-impl ScalarUDFImpl for Repeated {
-    fn name(&self) -> &str {
-        REPEATED
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
-        Ok(args.arg_fields[0].clone())
-    }
-
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        Ok(args.args.swap_remove(0))
-    }
+    SameValue::udf(REPEATED, Field::clone).call(vec![value])
 }
 
 /// The rows, their columns as values of which nothing is known, if they come behind a list that is
