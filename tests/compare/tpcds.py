@@ -113,12 +113,15 @@ class Comparison:
     def __init__(self, peer: duckdb.DuckDBPyConnection, ours: psycopg.Cursor) -> None:
         self.peer, self.ours = peer, ours
         self.failures: dict[str, list[str]] = {}
+        self.with_rows: set[str] = set()
 
     def check(self, case: str, expected: str, actual: str) -> None:
         """Asks both; a difference is a failure of the case."""
         try:
             self.ours.execute(actual)
-            found = differences(self.peer.execute(expected).fetchall(), self.ours.fetchall())
+            rows = self.peer.execute(expected).fetchall()
+            found = differences(rows, self.ours.fetchall())
+            self.with_rows.update([case] if rows else [])
         except psycopg.Error as error:
             found = [str(error)]
         if found:
@@ -167,8 +170,12 @@ def main() -> None:
                     run.change(f"insert into {table} select * from gone_{table} where {column} % 2 = 0")
             for number, text in unlimited.items():
                 run.check(f"view {number}", text, f"select * from view_{number}")
+    # (Two empty answers are equal, and say little.)
+    if not options.queries and len(run.with_rows) < len(queries):
+        run.failures["rows"] = ["too few answers have rows: choose a larger --scale"]
     failed = len(run.failures)
-    print(f"{2 * len(queries) - failed} passed, {failed} failed")
+    print(f"{len(run.with_rows)} of {2 * len(queries)} cases have rows")
+    print(f"{max(2 * len(queries) - failed, 0)} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -12,12 +12,12 @@
 //! A stream import moves times inside its [`Horizon`] up to the end of it: a batch of a hundred
 //! thousand times of which only the last will be seen is then a batch of one time for every
 //! operator behind. Operators answer at every time from what came until then, so the answers from
-//! the horizon on are the same.
+//! the horizon on are the same. Source: compaction by a frontier of readers, as in "Shared
+//! arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
 //!
 //! Of several workers each gets all rows of an input, and takes its own: a piece of each batch, or,
 //! where they are *dealt out* ([`Dealing`]), those that it has by the hash of the key that the
-//! operators behind want. Then nothing has to move. Source: compaction by a frontier of readers, as
-//! in "Shared arrangements" (VLDB 2020), section 4.2, applied before work is done instead of after.
+//! operators behind want. Then nothing has to move.
 
 use std::cell::Cell;
 use std::rc::Rc;

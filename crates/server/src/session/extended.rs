@@ -282,7 +282,7 @@ impl ServerClient<'_> {
 
 /// Whether rows have the types that the client was told when the statement was prepared.
 fn is_as_told(prepared: &Prepared, schema: &Schema) -> bool {
-    let Some(told) = &prepared.columns else { return true };
+    let Some(told) = prepared.columns.as_ref().filter(|told| told.fields() != schema.fields()) else { return true };
     let type_of = |field: &Arc<Field>| PgType::of(field).oid;
     told.fields().len() == schema.fields().len()
         && told.fields().iter().zip(schema.fields()).all(|(told, is)| type_of(told) == type_of(is))
