@@ -60,14 +60,15 @@ fn fitted(n: usize, given: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Err
     input::convert(&given, wanted).map_err(|problem| misfit(n, wanted, &problem))
 }
 
-/// Whether a value may be meant for the type: a number is no moment, and a list is one of such
-/// values. (Texts are read.)
+/// Whether a value may be meant for the type: a number is no moment, bytes are nothing else (they
+/// may have a NUL, which no text has), and a list is one of such values. (Texts are read.)
 fn is_of_kind(given: &DataType, wanted: &DataType) -> bool {
     match (given, wanted) {
         (DataType::Null | DataType::Utf8View, _) => true,
         (DataType::List(given), DataType::List(wanted)) => is_of_kind(given.data_type(), wanted.data_type()),
         (DataType::List(_), wanted) => matches!(wanted, DataType::Utf8View),
         (_, DataType::List(_)) => false,
+        (DataType::BinaryView, wanted) => matches!(wanted, DataType::BinaryView),
         (given, wanted) => given.is_temporal() || !wanted.is_temporal(),
     }
 }
@@ -121,6 +122,10 @@ mod tests {
         ] {
             let error = value(2, Some(bytes), 1, of, &DataType::Int32).unwrap_err();
             assert_eq!(error.sqlstate(), "22P03", "{error}");
+        }
+        for bytes in [&b"\0"[..], b"a text"] {
+            let error = value(1, Some(bytes), 1, oid::BYTEA, &DataType::Utf8View).unwrap_err();
+            assert_eq!(error.sqlstate(), "42804", "{error}");
         }
         let error = value(1, Some(b"x"), 0, 0, &DataType::Int32).unwrap_err();
         assert_eq!((error.sqlstate(), error.message.contains("integer")), ("22P02", true), "{error}");
