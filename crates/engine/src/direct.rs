@@ -105,6 +105,16 @@ impl<'a> Direct<'a> {
 }
 
 impl Read<'_> {
+    /// Columns that are fixed, and their values, where all rows that are wanted have one of them.
+    pub fn wanted_key(&self) -> Option<(Vec<usize>, Vec<ArrayRef>)> {
+        match &self.rows {
+            WantedKeys::Keys(keys) | WantedKeys::Prefixes(keys) => {
+                Some((self.arranged.key[..keys.len()].to_vec(), keys.clone()))
+            }
+            WantedKeys::All | WantedKeys::Hashes(..) => None,
+        }
+    }
+
     /// The answer of these stages, given the rows of the arrangement that were wanted.
     pub fn evaluate(&self, stages: &[&Arc<Plan>], found: Vec<Batch>) -> Result<Vec<Batch>, Error> {
         let mut rows: Vec<Batch> = found.iter().map(|batch| batch.project(self.columns)).collect();

@@ -69,6 +69,7 @@ mod session;
 mod sharing;
 mod spool;
 mod sqlstate;
+mod staged;
 mod transaction;
 
 pub use anabranch_arrangement::MergeEffort;

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Time, types};
 use anabranch_plan::rewrite::with_inputs;
 use anabranch_plan::{Node, Plan, SetOperation};
@@ -15,6 +14,7 @@ use datafusion_common::ScalarValue;
 
 use crate::catalog::ObjectId;
 use crate::error::Error;
+use crate::staged::Staged;
 
 /// What a scan becomes over the rows that a transaction has written.
 type ScanChange<'a> = dyn Fn(&Arc<Plan>) -> Result<Arc<Plan>, Error> + 'a;
@@ -60,21 +60,6 @@ pub(crate) struct Savepoint {
     n_defined: usize,
 }
 
-/// What a transaction changes in one table.
-#[derive(Debug)]
-pub(crate) struct Staged {
-    pub object: ObjectId,
-    /// In the order in which they came; times mean nothing.
-    pub changes: Vec<Batch>,
-}
-
-impl Staged {
-    /// The sums of the changes.
-    pub fn net(&self) -> Option<Batch> {
-        Batch::concat(&self.changes).map(consolidate).filter(|changes| !changes.is_empty())
-    }
-}
-
 impl Transaction {
     /// Where it stands, if it is.
     pub fn state(transaction: Option<&Transaction>) -> TransactionState {
@@ -87,7 +72,7 @@ impl Transaction {
 
     /// Marks a place.
     pub fn save(&mut self, name: String) {
-        let n_changes = self.staged.iter().map(|(table, staged)| (table.clone(), staged.changes.len())).collect();
+        let n_changes = self.staged.iter().map(|(table, staged)| (table.clone(), staged.n_changes())).collect();
         self.savepoints.push(Savepoint { name, n_changes, n_defined: self.defined.len() });
     }
 
@@ -105,8 +90,8 @@ impl Transaction {
         self.savepoints.truncate(at + 1);
         let n_changes = &self.savepoints[at].n_changes;
         self.staged.retain(|table, staged| {
-            staged.changes.truncate(n_changes.get(table).copied().unwrap_or(0));
-            !staged.changes.is_empty()
+            staged.truncate(n_changes.get(table).copied().unwrap_or(0));
+            staged.n_changes() > 0
         });
         self.has_failed = false;
         let n_defined = self.savepoints[at].n_defined.min(self.defined.len());
@@ -120,7 +105,7 @@ impl Transaction {
 
     /// Bytes of the changes that it has staged.
     pub fn size_bytes(&self) -> usize {
-        self.staged.values().flat_map(|staged| &staged.changes).map(Batch::size_bytes).sum()
+        self.staged.values().map(Staged::size_bytes).sum()
     }
 
     pub fn has_staged(&self) -> bool {

@@ -13,7 +13,7 @@ impl Session {
     ///
     /// # Errors
     /// `Invalid` when the text is not one query, or cannot be planned.
-    pub fn columns_of_query(&self, sql: &str) -> Result<(SchemaRef, SchemaRef), Error> {
+    pub fn columns_of_query(&mut self, sql: &str) -> Result<(SchemaRef, SchemaRef), Error> {
         let statements = anabranch_sql::parse(sql)?;
         let [Parsed { statement: Statement::Select { query, .. }, .. }] = statements.as_slice() else {
             return Err(Error::invalid("one query was expected").with_hint("Use execute for other statements."));

@@ -1,13 +1,15 @@
 //! Prepared statements: typed and planned once, run with values.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use anabranch_plan::Plan;
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::context::{Named, Planning};
+use super::context::{Named, PlanContext, Planning};
 use super::outcome::Outcome;
 use super::state::Session;
 use super::state::bound::{BoundStatement, Plans, Role};
@@ -108,16 +110,28 @@ impl Session {
 
     /// The plan that is kept for this role, made if it must be, with the values bound.
     pub(super) fn kept_plan(&self, role: Role, plan: Planning<'_>) -> Result<Option<Named>, Error> {
-        if self.has_staged() {
-            return Ok(None);
-        }
-        if let Some((version, given)) =
-            self.bound.given.as_ref().filter(|_| matches!(role, Role::Rows | Role::Inserted))
-            && *version == self.catalog.version()
-        {
-            return Ok(Some(Named::clone(given)));
-        }
-        self.bound.kept_plan(&self.plan_context(), role, plan)
+        let given = self.bound.given.as_ref().filter(|_| matches!(role, Role::Rows | Role::Inserted));
+        let named = match given.filter(|(version, _)| *version == self.catalog.version()) {
+            Some((_, given)) => Some(Named::clone(given)),
+            // (What it has written comes into the plan later.)
+            None => {
+                let context = PlanContext { written: BTreeSet::new(), ..self.plan_context() };
+                self.bound.kept_plan(&context, role, plan)?
+            }
+        };
+        Ok(named.filter(|named| !self.reads_views_behind(&named.planned.plan)))
+    }
+
+    /// Whether a plan reads a view that has not seen all rows of the open transaction.
+    fn reads_views_behind(&self, plan: &Plan) -> bool {
+        let Some(transaction) = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
+            return false;
+        };
+        let written = transaction.written();
+        plan.relations()
+            .iter()
+            .filter(|name| !written.contains(*name))
+            .any(|name| !self.catalog.inputs_behind([name]).is_disjoint(&written))
     }
 
     /// A plan that is not kept.

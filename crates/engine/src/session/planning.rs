@@ -15,7 +15,7 @@ use crate::error::Error;
 
 impl Session {
     /// Plans a query whose answer is wanted once.
-    pub(super) fn plan_query(&self, query: &ast::Query) -> Result<Named, Error> {
+    pub(super) fn plan_query(&mut self, query: &ast::Query) -> Result<Named, Error> {
         self.plan_read(Role::Rows, &|planner| planner.plan_query(query))
     }
 
@@ -44,27 +44,27 @@ impl Session {
     }
 
     /// Plans the rows of an INSERT, as the table's columns.
-    pub(super) fn plan_insert(&self, insert: &Insert) -> Result<Named, Error> {
+    pub(super) fn plan_insert(&mut self, insert: &Insert) -> Result<Named, Error> {
         self.plan_read(Role::Inserted, &|planner| planner.plan_insert(insert))
     }
 
     /// Plans the rows that an UPDATE changes: old columns, then new ones.
-    pub(super) fn plan_update(&self, update: &Update) -> Result<Named, Error> {
+    pub(super) fn plan_update(&mut self, update: &Update) -> Result<Named, Error> {
         self.plan_read(Role::Rows, &|planner| planner.plan_update(update))
     }
 
     /// Plans the rows that a DELETE takes away.
-    pub(super) fn plan_delete(&self, delete: &Delete) -> Result<Named, Error> {
+    pub(super) fn plan_delete(&mut self, delete: &Delete) -> Result<Named, Error> {
         self.plan_read(Role::Rows, &|planner| planner.plan_delete(delete))
     }
 
     /// Plans the rows that a DELETE takes away, joined with those of USING.
-    pub(super) fn plan_delete_joined(&self, delete: &Delete) -> Result<Named, Error> {
+    pub(super) fn plan_delete_joined(&mut self, delete: &Delete) -> Result<Named, Error> {
         self.plan_read(Role::Joined, &|planner| planner.plan_delete_joined(delete))
     }
 
     /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
-    pub(super) fn plan_conflict(&self, insert: &Insert) -> Result<Named, Error> {
+    pub(super) fn plan_conflict(&mut self, insert: &Insert) -> Result<Named, Error> {
         self.plan_read(Role::Conflict, &|planner| planner.plan_conflict(insert))
     }
 
@@ -83,12 +83,9 @@ impl Session {
     }
 
     /// Plans what is read at once: over what the open transaction has written, too.
-    fn plan_read(&self, role: Role, plan: Planning<'_>) -> Result<Named, Error> {
-        if let Some(mut named) = self.kept_plan(role, plan)? {
-            named.planned.plan = self.with_system_rows(&named.planned.plan)?;
-            return Ok(named);
-        }
-        let mut named = self.plan_now(plan)?;
+    fn plan_read(&mut self, role: Role, plan: Planning<'_>) -> Result<Named, Error> {
+        let kept = self.kept_plan(role, plan)?;
+        let mut named = kept.map_or_else(|| self.plan_now(plan), Ok)?;
         named.planned.plan = self.with_system_rows(&named.planned.plan)?;
         self.check_behind(&named.names)?;
         named.planned.plan = self.over_staged(&named.planned.plan)?;

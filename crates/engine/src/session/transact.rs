@@ -21,15 +21,18 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{Access, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement};
+use arrow::array::ArrayRef;
 
 use super::defined::defines;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::tag::command_tag;
 use crate::catalog::{Arrival, Object, ObjectId, kind_name};
+use crate::direct::Read;
 use crate::error::Error;
+use crate::staged::Staged;
 use crate::transaction::{
-    Staged, Transaction, TransactionState, conflict, failed, halves, over_net, substitute, waits_for_watermark,
+    Transaction, TransactionState, conflict, failed, halves, over_net, substitute, waits_for_watermark,
 };
 
 impl Session {
@@ -196,11 +199,11 @@ impl Session {
         if transaction.access == Access::ReadOnly {
             return Err(Error::invalid(format!("cannot write to table \"{table}\" in a read-only transaction")));
         }
-        let staged = transaction.staged.entry(table.to_owned()).or_insert(Staged { object, changes: Vec::new() });
+        let staged = transaction.staged.entry(table.to_owned()).or_insert_with(|| Staged::new(object));
         if staged.object != object {
             return Err(conflict(&format!("table \"{table}\" was made anew by another transaction")));
         }
-        staged.changes.push(batch.with_times(Times::Constant(0)).flatten());
+        staged.push(batch);
         Ok(())
     }
 
@@ -296,27 +299,39 @@ impl Session {
         self.commit_pending()
     }
 
-    /// Rows of a table, some of which the open transaction may have changed. Of those it put in,
-    /// more than were asked for.
-    pub(super) fn with_staged(&self, object: &Object, rows: Vec<Batch>) -> Vec<Batch> {
-        let staged = self.client.transaction.as_ref().and_then(|transaction| transaction.staged.get(&object.name));
-        let Some(staged) = staged else { return rows };
+    /// Rows of a table with these keys, some of which the open transaction may have changed. Of
+    /// those it put in, perhaps more than were asked for.
+    pub(super) fn with_staged(
+        &mut self,
+        object: &Object,
+        key: &[usize],
+        keys: &[ArrayRef],
+        rows: Vec<Batch>,
+    ) -> Vec<Batch> {
+        let staged = self.client.transaction.as_mut().and_then(|transaction| transaction.staged.get_mut(&object.name));
+        let Some(changes) = staged.and_then(|staged| staged.net_of_keys(key, keys)) else { return rows };
         let rows = rows.into_iter().map(|batch| batch.with_times(Times::Constant(0)).flatten());
-        let all: Vec<Batch> = rows.chain(staged.changes.iter().cloned()).collect();
+        let all: Vec<Batch> = rows.chain([changes]).collect();
         // (Rows taken whose keys were not asked for have no row to be taken from here.)
         Batch::concat(&all).map(consolidate).map(|sums| halves(&sums).0).into_iter().collect()
     }
 
-    /// The plan over what the open transaction has written.
-    pub(super) fn over_staged(&self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
+    /// The plan over what the open transaction has written. Of a table that is asked by a key,
+    /// that is what it has written of the key.
+    pub(super) fn over_staged(&mut self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
         let Some(transaction) = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
             return Ok(Arc::clone(plan));
         };
         self.check_no_watermark(plan, transaction)?;
+        let asked = self.direct(plan, None).and_then(|direct| direct.read().and_then(Read::wanted_key));
+        let staged = self.client.transaction.as_mut().map(|transaction| &mut transaction.staged);
         let mut nets = BTreeMap::new();
-        for name in plan.relations() {
-            let Some(net) = transaction.staged.get(&name).and_then(Staged::net) else { continue };
-            nets.insert(name, net);
+        for (name, staged) in staged.into_iter().flatten().filter(|(name, _)| plan.relations().contains(*name)) {
+            let net = match &asked {
+                Some((key, keys)) => staged.net_of_keys(key, keys),
+                None => staged.net(),
+            };
+            nets.extend(net.map(|net| (name.clone(), net)));
         }
         let mut problem = None;
         let changed = substitute(plan, &|scan| over_net(scan, &nets), &mut problem);

@@ -311,7 +311,7 @@ impl Session {
     }
 
     /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and
-    /// those that were written.
+    /// those that it wrote.
     pub(super) fn rows_with_keys(
         &mut self,
         object: &Object,
@@ -324,6 +324,7 @@ impl Session {
             .filter(|arranged| arranged.key.starts_with(key))
             .min_by_key(|arranged| arranged.key.len())
             .ok_or_else(|| Error::internal(format!("table \"{}\" has no index on its key", object.name)))?;
+        let of = keys.clone();
         let rows = if arranged.key == key { WantedKeys::Keys(keys) } else { WantedKeys::Prefixes(keys) };
         let peek = Peek { arrangement: arranged.arrangement, at: self.timeline.last(), rows };
         let result = match self.answered() {
@@ -331,7 +332,7 @@ impl Session {
             None => self.ask(peek, vec![object.name.clone()], None)?,
         };
         let rows = rows_or_error(result)?;
-        Ok(self.with_staged(object, rows))
+        Ok(self.with_staged(object, key, &of, rows))
     }
 
     /// A column of a table's default, evaluated once, for `n_rows` rows.

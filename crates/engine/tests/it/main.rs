@@ -34,6 +34,7 @@ mod references;
 mod sequences;
 mod sharing;
 mod sources;
+mod staged;
 mod subscribe;
 mod subscribers;
 mod support;

@@ -8,21 +8,11 @@ use anabranch_engine::store::{SimulatedDisk, StoreOptions, Threads};
 use anabranch_engine::{Database, DatabaseOptions, DumpOptions, Options, Session, SourceRows, dump_on};
 
 use crate::copying::send;
-use crate::support::{ask, fail, lines, run};
+use crate::support::{Numbers, ask, fail, lines, run};
 
 fn open(disk: &SimulatedDisk) -> Session {
     let keeping = StoreOptions { threads: Threads::None, ..StoreOptions::default() };
     Session::open_on(Arc::new(disk.clone()), keeping, Options::default()).unwrap()
-}
-
-/// Numbers that look random, from a seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: u64) -> i64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n) as i64
-    }
 }
 
 /// Three tables, each row's key with what it refers to: `c` goes with `p`, `g` outlives `c`.

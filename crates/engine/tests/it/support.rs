@@ -128,3 +128,13 @@ impl SourceReader for SilentReader {
         ReadProgress::default()
     }
 }
+
+/// Numbers that look random, from a seed.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, n: u64) -> i64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % n) as i64
+    }
+}

@@ -314,3 +314,23 @@ fn changes_of_rows_that_a_subquery_lists() {
         does_not_grow(name, lines, &statements);
     }
 }
+
+/// Each statement of a transaction finds what those before it wrote of its key.
+#[test]
+fn statements_of_one_transaction() {
+    let statements = |n: u64, statement: &str| {
+        let all: String = (1..=n).map(|i| statement.replace("{i}", &i.to_string())).collect();
+        format!("BEGIN; {all} COMMIT;")
+    };
+    let tables = |_| lines(0).replace("SELECT count(*) FROM lines WHERE o = 1;", "");
+    grows_with_rows("rows put in by one transaction", 250, tables, |n| {
+        statements(n, "INSERT INTO orders VALUES ({i}); INSERT INTO lines VALUES ({i}, 1, 1);")
+    });
+    grows_with_rows("rows changed by one transaction", 250, lines_of_orders, |n| {
+        statements(n, "UPDATE lines SET x = x + 1 WHERE o = {i} AND n = 1; SELECT x FROM lines WHERE o = {i};")
+    });
+}
+
+fn lines_of_orders(n: u64) -> String {
+    lines(8 * n)
+}

@@ -1,8 +1,9 @@
 //! The values that stand for `$1`, `$2` .. in the statement that runs, and plans that are kept.
 //!
 //! Law: a statement with values means what it means with these values written as literals of the
-//! parameters' types. A kept plan is used at the version of the catalog at which it was made, and
-//! not in a transaction that has written: a table is then read with other rows.
+//! parameters' types. A kept plan is used at the version of the catalog at which it was made. It
+//! reads no rows of an open transaction; those of tables that it names come into it later, and one
+//! that reads a view which has not seen them is not used.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
