@@ -61,6 +61,9 @@ pub(crate) struct Read<'a> {
 /// Literal rows, and the node that they are.
 type Literal<'a> = (&'a Plan, &'a [Vec<ScalarValue>]);
 
+/// Columns of a relation, and values of them.
+pub(crate) type FixedKeys = (Vec<usize>, Vec<ArrayRef>);
+
 impl<'a> Direct<'a> {
     /// The way to answer `plan` without a dataflow, if there is one. `find` knows relations by
     /// name, and `is_readable` the arrangements that have the rows of the time that is asked for.
@@ -105,8 +108,8 @@ impl<'a> Direct<'a> {
 }
 
 impl Read<'_> {
-    /// Columns that are fixed, and their values, where all rows that are wanted have one of them.
-    pub fn wanted_key(&self) -> Option<(Vec<usize>, Vec<ArrayRef>)> {
+    /// What is fixed, where all rows that are wanted have one of these values.
+    pub fn wanted_key(&self) -> Option<FixedKeys> {
         match &self.rows {
             WantedKeys::Keys(keys) | WantedKeys::Prefixes(keys) => {
                 Some((self.arranged.key[..keys.len()].to_vec(), keys.clone()))

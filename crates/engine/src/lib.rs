@@ -63,6 +63,7 @@ mod look_up;
 pub mod nearest;
 mod prepared;
 mod pump;
+mod reads;
 mod render;
 mod row_maker;
 mod session;

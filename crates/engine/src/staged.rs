@@ -176,7 +176,7 @@ mod tests {
             let key = &of[..=random(2) as usize];
             let keys: Vec<ArrayRef> = key.iter().map(|column| wanted.column(*column).clone()).collect();
             let is_wanted = |row: &u32| {
-                let rows = staged.net().map(|net| hash_columns(&net.project(key).columns().to_vec(), net.len()));
+                let rows = staged.net().map(|net| hash_columns(net.project(key).columns(), net.len()));
                 rows.is_some_and(|hashes| hashes[*row as usize] == hash_columns(&keys, 1)[0])
             };
             let all = staged.net();

@@ -14,6 +14,7 @@ use datafusion_common::ScalarValue;
 
 use crate::catalog::ObjectId;
 use crate::error::Error;
+use crate::reads::ReadRows;
 use crate::staged::Staged;
 
 /// What a scan becomes over the rows that a transaction has written.
@@ -40,8 +41,8 @@ pub(crate) struct Transaction {
     pub seen: Time,
     /// How often objects had been replaced when it first read.
     pub version: Option<u64>,
-    /// Tables and sources that were read, directly or through views.
-    pub read: BTreeSet<ObjectId>,
+    /// Tables and sources that were read, directly or through views, and what of them.
+    pub read: BTreeMap<ObjectId, ReadRows>,
     /// Changes by table.
     pub staged: BTreeMap<String, Staged>,
     /// What it has made, in order.

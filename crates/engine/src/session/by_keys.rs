@@ -50,10 +50,11 @@ impl Session {
     /// The rows that a statement is about to change.
     pub(super) fn collect_to_change(&mut self, plan: &Arc<Plan>) -> Result<Vec<Batch>, Error> {
         let Some(listed) = self.listed(plan) else { return self.collect(plan) };
-        self.note_reads(&[listed.relation.to_owned()])?;
         let keys = self.collect(listed.keys)?;
         let keys: Vec<Batch> = keys.iter().map(|batch| batch.project(&listed.key_columns)).collect();
         let Some(keys) = distinct_keys(&keys) else { return Ok(vec![]) };
+        let object = self.catalog.table(listed.relation)?.clone();
+        self.note_keys(&object, &listed.arranged.key[..keys.len()], &keys)?;
         let rows = match keys.len() == listed.arranged.key.len() {
             true => WantedKeys::Keys(keys),
             false => WantedKeys::Prefixes(keys),

@@ -3,7 +3,7 @@
 //! Law: all parts see the tables as they were before the statement; their changes are one commit,
 //! or a part of the open transaction. What a part returns is literal rows to what comes behind it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anabranch_sql::statement::{Access, ChangesInWith, Statement};
@@ -94,7 +94,7 @@ impl Session {
             has_failed: false,
             seen: self.timeline.last(),
             version: None,
-            read: BTreeSet::new(),
+            read: BTreeMap::new(),
             staged: Default::default(),
             defined: Vec::new(),
             savepoints: Vec::new(),

@@ -375,7 +375,7 @@ impl Session {
 
     /// Pushes rows of the commit at `time` to the workers.
     pub(super) fn push_sealed(&mut self, rows: &SealedRows, time: Time) {
-        self.timeline.changed.insert(rows.object, time);
+        self.timeline.changed.note(rows.object, time, &rows.batch);
         for earlier in self.earlier_inputs.get(&rows.collection).into_iter().flatten() {
             self.cluster.push(*earlier, rows.batch.clone());
         }

@@ -56,6 +56,7 @@ mod latest;
 mod like;
 mod merge;
 mod named;
+mod noted;
 mod operators;
 pub(crate) mod outcome;
 mod parameters;

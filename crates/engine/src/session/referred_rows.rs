@@ -126,11 +126,11 @@ impl Session {
         if keys.is_empty() {
             return Ok(None);
         }
-        self.note_reads(std::slice::from_ref(&child.name))?;
         let arranged = child.maintained.iter().flat_map(|maintained| &maintained.arrangements);
         let is_indexed = arranged.clone().any(|arranged| arranged.key.starts_with(&reference.columns));
         let there = match is_indexed {
-            true => self.rows_with_keys(&child, &reference.columns, keys.columns().to_vec())?,
+            true => self.rows_read_by_keys(&child, &reference.columns, keys.columns().to_vec())?,
+            // (The question takes note of what it reads.)
             false => self.all_rows(&child)?,
         };
         let made = changes.get(&child.name).into_iter().flatten().cloned();
@@ -166,8 +166,7 @@ impl Session {
             let row = (0..keys.len()).find(|row| cast.iter().any(|column| column.is_null(*row))).unwrap_or(0);
             return Err(reference.refers_to_nothing(child, keys.columns(), row));
         }
-        self.note_reads(std::slice::from_ref(&parent.name))?;
-        let there = self.rows_with_keys(&parent, &reference.to, wanted.columns().to_vec())?;
+        let there = self.rows_read_by_keys(&parent, &reference.to, wanted.columns().to_vec())?;
         let made = changes.get(&parent.name).into_iter().flatten().cloned();
         let all = there.into_iter().map(timeless).chain(made);
         let all: Vec<Batch> = all.map(|batch| batch.project(&reference.to)).collect();

@@ -27,7 +27,7 @@ use super::defined::defines;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::tag::command_tag;
-use crate::catalog::{Arrival, Object, ObjectId, kind_name};
+use crate::catalog::{Arrival, Object, ObjectId};
 use crate::direct::Read;
 use crate::error::Error;
 use crate::staged::Staged;
@@ -69,7 +69,7 @@ impl Session {
                     has_failed: false,
                     seen: self.timeline.last(),
                     version: None,
-                    read: BTreeSet::new(),
+                    read: BTreeMap::new(),
                     staged: BTreeMap::new(),
                     defined: Vec::new(),
                     savepoints: Vec::new(),
@@ -209,46 +209,6 @@ impl Session {
 
     pub(super) fn has_staged(&self) -> bool {
         self.client.transaction.as_ref().is_some_and(Transaction::has_staged)
-    }
-
-    /// Takes note of relations that the open transaction is about to read. Those that it read
-    /// before must be unchanged.
-    pub(super) fn note_reads(&mut self, relations: &[String]) -> Result<(), Error> {
-        let Some(transaction) = &self.client.transaction else { return Ok(()) };
-        if transaction.has_failed {
-            return Err(failed());
-        }
-        self.check_reads(transaction)?;
-        let inputs = self.catalog.inputs_behind(relations);
-        let inputs: Vec<ObjectId> =
-            inputs.iter().filter_map(|name| self.catalog.find(name)).map(|object| object.id).collect();
-        let (last, version) = (self.timeline.last(), self.catalog.n_replaced());
-        if let Some(transaction) = &mut self.client.transaction {
-            // Nothing that was read has changed since, so it is also as of the last commit.
-            transaction.seen = last;
-            if !inputs.is_empty() {
-                transaction.version.get_or_insert(version);
-            }
-            transaction.read.extend(inputs);
-        }
-        Ok(())
-    }
-
-    /// Refuses to go on when something that was read has changed.
-    pub(super) fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
-        if transaction.version.is_some_and(|version| version != self.catalog.n_replaced()) {
-            return Err(conflict("definitions were changed by another transaction"));
-        }
-        let changed = transaction.read.iter().find(|read| self.timeline.has_changed(**read, transaction.seen));
-        let Some(changed) = changed else { return Ok(()) };
-        let object = self.catalog.objects().find(|object| object.id == *changed);
-        Err(match object {
-            Some(object) => {
-                let (kind, name) = (kind_name(object.kind), &object.name);
-                conflict(&format!("{kind} \"{name}\", which was read, was changed by another transaction"))
-            }
-            None => conflict("what was read was changed by another transaction"),
-        })
     }
 
     /// Makes one commit of what the transaction has written. It is no longer the session's.

@@ -68,7 +68,6 @@ impl Session {
             // Rows without a key meet no conflict.
             return Ok(Upsert { fresh: proposed, removed: vec![], added: vec![] });
         }
-        self.note_reads(std::slice::from_ref(&insert.table))?;
         // Planned in any case: it checks what the conflict names.
         let Named { planned, names, .. } = self.plan_conflict(insert)?;
         // (Lengths, NOT NULL and CHECK hold for rows that meet a conflict, too.)
@@ -85,7 +84,7 @@ impl Session {
                 let mut known = Vec::new();
                 for key in arbiters {
                     let keys = key.of_rows(&rows).columns().to_vec();
-                    let there = self.rows_with_keys(&object, &key.columns, keys)?;
+                    let there = self.rows_read_by_keys(&object, &key.columns, keys)?;
                     known.push(KnownKeys::of(&rows, &key, &there));
                 }
                 vec![rows.take(&fresh_rows(known, rows.len()))]
@@ -99,7 +98,9 @@ impl Session {
             let plan = over_proposed(&planned.plan, &proposed)?;
             let width = object.schema.fields().len();
             let (old, new): (Vec<usize>, Vec<usize>) = ((0..width).collect(), (width..2 * width).collect());
-            for rows in self.collect(&plan)? {
+            // (Of the table, it reads the rows that have the proposed keys, if it reads it once.)
+            self.note_plan_beside(&plan, &insert.table)?;
+            for rows in self.collect_noted(&plan, None)? {
                 removed.push(rows.project(&old).flatten());
                 added.push(rows.project(&new).flatten());
             }

@@ -310,6 +310,17 @@ impl Session {
         Ok(fitted)
     }
 
+    /// Rows of the table that have one of the keys now, which the open transaction has then read.
+    pub(super) fn rows_read_by_keys(
+        &mut self,
+        object: &Object,
+        key: &[usize],
+        keys: Vec<ArrayRef>,
+    ) -> Result<Vec<Batch>, Error> {
+        self.note_keys(object, key, &keys)?;
+        self.rows_with_keys(object, key, keys)
+    }
+
     /// Rows of the table that have one of the keys now. In a transaction that wrote to it: and
     /// those that it wrote.
     pub(super) fn rows_with_keys(

@@ -220,6 +220,88 @@ fn what_a_transaction_read_must_be_unchanged_when_it_commits() {
 }
 
 #[test]
+fn transactions_of_different_rows_do_not_meet() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(
+        &mut here,
+        "CREATE TABLE a (k int PRIMARY KEY, g text, v int); CREATE INDEX a_g ON a (g);
+         CREATE TABLE c (k int PRIMARY KEY, a int REFERENCES a ON DELETE CASCADE); CREATE INDEX c_a ON c (a);
+         CREATE TABLE listed (k int); INSERT INTO listed VALUES (1);
+         INSERT INTO a SELECT i, 'g' || i % 3, i FROM generate_series(0, 9) AS g(i);
+         CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS s FROM a",
+    );
+    // Each pair of other rows, in any way that looks keys up.
+    let others = [
+        ("SELECT v FROM a WHERE k = 1", "UPDATE a SET v = v + 1 WHERE k = 2"),
+        ("SELECT v FROM a WHERE k IN (1, 3)", "UPDATE a SET k = 12 WHERE k = 2; UPDATE a SET k = 2 WHERE k = 12"),
+        ("UPDATE a SET v = v + 1 WHERE k = 1; UPDATE a SET v = v + 1 WHERE k = 1", "DELETE FROM a WHERE k = 8"),
+        ("SELECT count(*) FROM a WHERE g = 'g1'", "INSERT INTO a VALUES (20, 'g2', 0)"),
+        (
+            "INSERT INTO a VALUES (1, 'g1', 7) ON CONFLICT (k) DO UPDATE SET v = a.v + 1",
+            "INSERT INTO a VALUES (21, 'g2', 0)",
+        ),
+        ("INSERT INTO a VALUES (1, 'g1', 7) ON CONFLICT DO NOTHING", "INSERT INTO a VALUES (22, 'g2', 0)"),
+        ("UPDATE a SET v = 0 WHERE k IN (SELECT k FROM listed)", "UPDATE a SET v = 1 WHERE k = 2"),
+        ("INSERT INTO c VALUES (1, 1)", "UPDATE a SET v = v + 1 WHERE k = 2"),
+        ("DELETE FROM a WHERE k = 7", "INSERT INTO c VALUES (2, 2)"),
+    ];
+    for (one, other) in others {
+        run(&mut here, &format!("BEGIN; {one}"));
+        run(&mut there, other);
+        println!("{one} beside {other}");
+        run(&mut here, "SELECT v FROM a WHERE k = 3; INSERT INTO listed VALUES (100); COMMIT");
+    }
+    // Each pair that meets: the row changes, goes, comes, gets the key or loses it.
+    let same = [
+        ("SELECT v FROM a WHERE k = 1", "UPDATE a SET v = v + 1 WHERE k = 1"),
+        ("SELECT v FROM a WHERE k = 30", "INSERT INTO a VALUES (30, 'g0', 1)"),
+        ("SELECT v FROM a WHERE k IN (1, 31)", "UPDATE a SET k = 31 WHERE k = 30"),
+        ("UPDATE a SET v = v + 1 WHERE k = 31", "DELETE FROM a WHERE k = 31"),
+        ("SELECT count(*) FROM a WHERE g = 'g1'", "UPDATE a SET g = 'g1' WHERE k = 2"),
+        ("SELECT count(*) FROM a WHERE g = 'g1'", "UPDATE a SET g = 'g2' WHERE k = 2"),
+        ("INSERT INTO a VALUES (1, '', 0) ON CONFLICT (k) DO UPDATE SET v = a.v + 1", "UPDATE a SET v = 5 WHERE k = 1"),
+        (
+            "INSERT INTO a VALUES (4, '', 0) ON CONFLICT (k) DO UPDATE SET v = (SELECT max(v) FROM a)",
+            "UPDATE a SET v = 5 WHERE k = 5",
+        ),
+        ("INSERT INTO a VALUES (1, '', 0) ON CONFLICT DO NOTHING", "DELETE FROM c; DELETE FROM a WHERE k = 1"),
+        ("UPDATE a SET v = 0 WHERE k IN (SELECT k FROM listed)", "DELETE FROM listed WHERE k = 1"),
+        ("UPDATE a SET v = 0 WHERE k IN (SELECT k + 4 FROM listed WHERE k = 2)", "INSERT INTO listed VALUES (2)"),
+        ("UPDATE a SET v = 0 WHERE k IN (SELECT k + 4 FROM listed WHERE k = 2)", "UPDATE a SET v = 1 WHERE k = 6"),
+        ("INSERT INTO c VALUES (5, 5)", "DELETE FROM a WHERE k = 5"),
+        ("DELETE FROM a WHERE k = 3", "INSERT INTO c VALUES (3, 3)"),
+        ("SELECT s FROM total", "UPDATE a SET v = v + 1 WHERE k = 4"),
+        ("SELECT v FROM a WHERE k = 4 OR v = 0", "UPDATE a SET v = v + 1 WHERE k = 6"),
+    ];
+    for (one, other) in same {
+        run(&mut here, &format!("BEGIN; {one}; INSERT INTO listed VALUES (200)"));
+        run(&mut there, other);
+        assert_eq!(fail(&mut here, "COMMIT").sqlstate(), "40001", "{one} beside {other}");
+        assert_eq!(ask(&mut here, "SELECT count(*) FROM listed WHERE k = 200"), ["0"]);
+    }
+}
+
+#[test]
+fn what_changed_too_much_meanwhile_is_a_conflict() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut here, "CREATE TABLE a (k int PRIMARY KEY, v int); INSERT INTO a VALUES (1, 1)");
+    // (More rows than are followed, at once and one by one.)
+    for change in
+        ["INSERT INTO a SELECT i, i FROM generate_series(10, 20000) AS g(i)", "UPDATE a SET v = 0 WHERE k = 10"]
+    {
+        run(&mut here, "BEGIN; UPDATE a SET v = v + 1 WHERE k = 1");
+        run(&mut there, change);
+        match change.starts_with("INSERT") {
+            true => assert_eq!(fail(&mut here, "COMMIT").sqlstate(), "40001"),
+            false => drop(run(&mut here, "COMMIT")),
+        }
+    }
+    assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 1"), ["2"]);
+}
+
+#[test]
 fn a_bank_keeps_its_total_under_transactions_that_conflict() {
     let database = database();
     run(

@@ -1,10 +1,11 @@
 //! Where a session stands in time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use anabranch_batch::{Batch, END, Time};
 
 use crate::catalog::{Created, ObjectId};
+use crate::reads::ChangedRelations;
 use crate::session::sealed::SealedFact;
 
 /// Where the session stands in time.
@@ -20,8 +21,8 @@ pub(crate) struct Timeline {
     pub(crate) staged_created: Option<Created>,
     /// Small values that are recorded with the open commit.
     pub(crate) staged_facts: Vec<SealedFact>,
-    /// When each relation's rows changed last.
-    pub(crate) changed: BTreeMap<ObjectId, Time>,
+    /// When each relation's rows changed last, and lately how.
+    pub(crate) changed: ChangedRelations,
     /// Times of commits that the workers may not have finished, oldest first.
     pub(crate) in_flight: VecDeque<Time>,
     /// Commits and rows since arrangements were last allowed to forget.
@@ -38,7 +39,7 @@ impl Timeline {
             staged: Vec::new(),
             staged_created: None,
             staged_facts: Vec::new(),
-            changed: BTreeMap::new(),
+            changed: ChangedRelations::default(),
             in_flight: VecDeque::new(),
             commits_unforgotten: 0,
             rows_unforgotten: 0,
@@ -67,7 +68,7 @@ impl Timeline {
 
     /// Whether a relation's rows have changed after a time.
     pub fn has_changed(&self, object: ObjectId, after: Time) -> bool {
-        self.changed.get(&object).is_some_and(|time| *time > after)
+        self.changed.has_changed(object, after)
     }
 
     /// Inputs made now are complete before this time.
