@@ -91,7 +91,7 @@ pub use prepared::Prepared;
 pub use session::{
     Changes, CopyRows, CopyStart, CopyWay, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder,
     RelationInfo, Rows, Sealed, SealedFact, SealedMark, SealedRows, Session, SessionClient, SourceRows, SourceState,
-    SourceStatus, StepStatus, Subscription, command_tag, dump, dump_on, dump_with,
+    SourceStatus, StepStatus, Subscription, Together, command_tag, dump, dump_on, dump_with, together,
 };
 pub use sharing::Sharing;
 pub use transaction::TransactionState;

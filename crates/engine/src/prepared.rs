@@ -8,6 +8,7 @@ use datafusion_common::ScalarValue;
 
 use crate::error::Error;
 use crate::session::state::bound::{BoundStatement as BoundParameters, Plans, fit};
+use crate::session::{Together, together};
 
 /// A statement that can be run. Cheap to clone. It can be run by any connection of its database.
 ///
@@ -32,6 +33,11 @@ impl Prepared {
     /// The text it was made of.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What it is to a transaction of statements that came together.
+    pub fn together(&self) -> Together {
+        together(&self.statement.statement)
     }
 
     /// The values as ones of the parameters' types.

@@ -26,6 +26,7 @@ pub mod server;
 mod session;
 mod shared;
 mod tls;
+mod turns;
 pub mod users;
 mod wire;
 

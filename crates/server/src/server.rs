@@ -19,6 +19,7 @@ use crate::peers::Peers;
 use crate::session;
 use crate::shared::ServerShared;
 use crate::tls;
+use crate::turns::Turns;
 
 /// Stack of a client's thread. Pages that are not touched take no memory; deep queries are planned
 /// on stacks of their own.
@@ -69,6 +70,7 @@ impl Server {
             tls_is_required: config.tls.as_ref().is_some_and(|tls| tls.required),
             peers: Peers::default(),
             metrics: Metrics::new(),
+            turns: Turns::default(),
             n_threads: AtomicUsize::new(0),
         });
         let its_shared = Arc::clone(&shared);

@@ -9,6 +9,7 @@ use rustls::ServerConfig;
 use crate::config::Limits;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
+use crate::turns::Turns;
 use crate::users::Users;
 
 /// What all clients share.
@@ -21,6 +22,7 @@ pub(crate) struct ServerShared {
     pub tls_is_required: bool,
     pub peers: Peers,
     pub metrics: Metrics,
+    pub turns: Turns,
     /// Threads of clients.
     pub n_threads: AtomicUsize,
 }

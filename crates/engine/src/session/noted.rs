@@ -49,20 +49,11 @@ impl Session {
 
     /// Takes note of what a plan is about to read, directly or by a dataflow.
     pub(super) fn note_plan(&mut self, plan: &Arc<Plan>) -> Result<(), Error> {
-        self.note_plan_beside(plan, "")
-    }
-
-    /// Takes note of what a plan is about to read. Where it reads `table` once, that is noted
-    /// already.
-    pub(super) fn note_plan_beside(&mut self, plan: &Arc<Plan>, table: &str) -> Result<(), Error> {
         if self.client.transaction.is_none() {
             return Ok(());
         }
         let mut reads = Vec::new();
         self.reads_of(plan, &mut reads);
-        if reads.iter().filter(|(relation, _)| relation == table).count() == 1 {
-            reads.retain(|(relation, _)| relation != table);
-        }
         for (relation, by) in reads {
             match (by, self.catalog.find(&relation).cloned()) {
                 (Some((key, keys)), Some(object)) => self.note_keys(&object, &key, &keys)?,

@@ -63,9 +63,10 @@ impl Session {
         self.plan_read(Role::Joined, &|planner| planner.plan_delete_joined(delete))
     }
 
-    /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones.
+    /// Plans the rows that ON CONFLICT DO UPDATE changes: old columns, then new ones. Rows of the
+    /// open transaction have to come into it.
     pub(super) fn plan_conflict(&mut self, insert: &Insert) -> Result<Named, Error> {
-        self.plan_read(Role::Conflict, &|planner| planner.plan_conflict(insert))
+        self.plan_unstaged(Role::Conflict, &|planner| planner.plan_conflict(insert))
     }
 
     /// Plans the items of RETURNING.
@@ -84,11 +85,16 @@ impl Session {
 
     /// Plans what is read at once: over what the open transaction has written, too.
     fn plan_read(&mut self, role: Role, plan: Planning<'_>) -> Result<Named, Error> {
+        let mut named = self.plan_unstaged(role, plan)?;
+        named.planned.plan = self.over_staged(&named.planned.plan)?;
+        Ok(named)
+    }
+
+    fn plan_unstaged(&mut self, role: Role, plan: Planning<'_>) -> Result<Named, Error> {
         let kept = self.kept_plan(role, plan)?;
         let mut named = kept.map_or_else(|| self.plan_now(plan), Ok)?;
         named.planned.plan = self.with_system_rows(&named.planned.plan)?;
         self.check_behind(&named.names)?;
-        named.planned.plan = self.over_staged(&named.planned.plan)?;
         Ok(named)
     }
 

@@ -56,13 +56,6 @@ impl Session {
     fn collect_as_of(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
         if past.is_none() {
             self.note_plan(plan)?;
-        }
-        self.collect_noted(plan, past)
-    }
-
-    /// The plan's rows, of which the open transaction has taken note.
-    pub(super) fn collect_noted(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
-        if past.is_none() {
             self.tick_before_reading(&plan.relations())?;
         }
         let at = past.map_or(self.timeline.last(), |past| past.at);

@@ -131,6 +131,8 @@ impl Session {
             let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
             columns[counted.column] = cast(&numbers, columns[counted.column].data_type())?;
         }
+        // (The plan has computed columns of rows without numbers.)
+        let columns = with_computed(object, columns, rows.len())?;
         Ok(vec![Batch::with_len(columns.into(), rows.len(), Times::Constant(0), Diffs::Constant(1))])
     }
 
@@ -157,19 +159,11 @@ impl Session {
     pub(super) fn complete_columns(
         &self,
         object: &Object,
-        mut columns: Vec<ArrayRef>,
+        columns: Vec<ArrayRef>,
         n_rows: usize,
     ) -> Result<Vec<ArrayRef>, Error> {
-        if let Some(plan) = &object.rules.values {
-            let rows = Batch::with_len(columns.clone().into(), n_rows, Times::Constant(0), Diffs::Constant(1));
-            let values = evaluate_over(plan, vec![rows])?;
-            let values = Batch::concat(&values);
-            for (n, column) in object.rules.computed().into_iter().enumerate() {
-                if let Some(values) = &values {
-                    let narrowed = types::narrowed(values.column(n)).map_err(|error| Error::data(error.detail()))?;
-                    columns[column] = narrowed;
-                }
-            }
+        let columns = with_computed(object, columns, n_rows)?;
+        if object.rules.values.is_some() {
             crate::coerce::check_not_null(super::commit::target(object), &columns)?;
         }
         let rows = Batch::with_len(columns.clone().into(), n_rows, Times::Constant(0), Diffs::Constant(1));
@@ -191,6 +185,18 @@ impl Session {
         }
         result
     }
+}
+
+/// The columns of rows, with what computed ones are of the others.
+fn with_computed(object: &Object, mut columns: Vec<ArrayRef>, n_rows: usize) -> Result<Vec<ArrayRef>, Error> {
+    let Some(plan) = &object.rules.values else { return Ok(columns) };
+    let rows = Batch::with_len(columns.clone().into(), n_rows, Times::Constant(0), Diffs::Constant(1));
+    let values = evaluate_over(plan, vec![rows])?;
+    let Some(values) = Batch::concat(&values) else { return Ok(columns) };
+    for (n, column) in object.rules.computed().into_iter().enumerate() {
+        columns[column] = types::narrowed(values.column(n)).map_err(|error| Error::data(error.detail()))?;
+    }
+    Ok(columns)
 }
 
 /// Notes the last number that a column gave to rows of the client.

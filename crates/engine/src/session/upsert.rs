@@ -73,6 +73,8 @@ impl Session {
         // (Lengths, NOT NULL and CHECK hold for rows that meet a conflict, too.)
         let proposed = self.fit_rows(&object, proposed)?;
         let proposed: Vec<Batch> = proposed.into_iter().map(|batch| one_by_one(batch.flatten())).collect();
+        // Rows of the table that have the keys which the updates go by.
+        let mut met = Vec::new();
         let fresh = match Batch::concat(&proposed) {
             Some(rows) => {
                 let columns = insert.conflict.as_ref().map(|conflict| conflict.columns.as_slice()).unwrap_or_default();
@@ -86,6 +88,7 @@ impl Session {
                     let keys = key.of_rows(&rows).columns().to_vec();
                     let there = self.rows_read_by_keys(&object, &key.columns, keys)?;
                     known.push(KnownKeys::of(&rows, &key, &there));
+                    met = there;
                 }
                 vec![rows.take(&fresh_rows(known, rows.len()))]
             }
@@ -95,12 +98,15 @@ impl Session {
         if updates {
             let names = names.iter().filter(|name| *name != PROPOSED).cloned().collect();
             self.settle_sources(&names)?;
-            let plan = over_proposed(&planned.plan, &proposed)?;
+            let mut plan = over_rows(&planned.plan, PROPOSED, &proposed)?;
+            // (A table that is read once is read by these keys.)
+            if n_scans(&plan, &object.name) == 1 {
+                plan = over_rows(&plan, &object.name, &met)?;
+            }
+            let plan = self.over_staged(&plan)?;
             let width = object.schema.fields().len();
             let (old, new): (Vec<usize>, Vec<usize>) = ((0..width).collect(), (width..2 * width).collect());
-            // (Of the table, it reads the rows that have the proposed keys, if it reads it once.)
-            self.note_plan_beside(&plan, &insert.table)?;
-            for rows in self.collect_noted(&plan, None)? {
+            for rows in self.collect(&plan)? {
                 removed.push(rows.project(&old).flatten());
                 added.push(rows.project(&new).flatten());
             }
@@ -109,20 +115,28 @@ impl Session {
     }
 }
 
-/// The plan with the proposed rows in place of the relation that stands for them.
-fn over_proposed(plan: &Arc<Plan>, proposed: &[Batch]) -> Result<Arc<Plan>, Error> {
+/// The plan with these rows in place of a relation.
+fn over_rows(plan: &Arc<Plan>, name: &str, rows: &[Batch]) -> Result<Arc<Plan>, Error> {
     let scan = |scan: &Arc<Plan>| {
         let Node::Scan { relation, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
-        if relation != PROPOSED {
+        if relation != name {
             return Ok(Arc::clone(scan));
         }
-        let rows = proposed.iter().map(|batch| literal_rows(scan, &batch.project(columns)));
+        let rows = rows.iter().map(|batch| literal_rows(scan, &batch.project(columns)));
         let rows = rows.collect::<Result<Vec<_>, Error>>()?.concat();
         Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
     };
     let mut problem = None;
     let plan = substitute(plan, &scan, &mut problem);
     problem.map_or(Ok(plan), Err)
+}
+
+/// How often a plan reads a relation.
+fn n_scans(plan: &Plan, name: &str) -> usize {
+    match &plan.node {
+        Node::Scan { relation, .. } => usize::from(relation == name),
+        _ => plan.inputs().into_iter().map(|input| n_scans(input, name)).sum(),
+    }
 }
 
 /// Whether the key is of these columns, in any order.

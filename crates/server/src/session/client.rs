@@ -8,6 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::ScalarValue;
 
+use super::pipeline::Pipeline;
 use crate::peers::Peer;
 use crate::shared::ServerShared;
 use crate::wire::frames::Frames;
@@ -23,6 +24,8 @@ pub(super) struct ServerClient<'a> {
     pub portals: HashMap<String, Portal>,
     /// Whether an error makes messages up to Sync mean nothing.
     pub is_skipping: bool,
+    /// The transaction of what came since Sync, if it was opened for that.
+    pub pipeline: Option<Pipeline>,
 }
 
 /// A statement under a name.

@@ -146,10 +146,17 @@ impl ServerClient<'_> {
             return Ok(());
         };
         let rows_max = usize::try_from(rows_max).ok().filter(|n| *n > 0).unwrap_or(usize::MAX);
-        let result = self.advance(&mut portal, rows_max);
         let statement = Arc::clone(&portal.statement);
+        let entered = match portal.state {
+            State::Bound => self.enter_pipeline(&statement)?,
+            _ => Ok(()),
+        };
+        let result = match entered {
+            Ok(()) => self.run_in_pipeline(name, &mut portal, rows_max)?,
+            Err(error) => Err(error),
+        };
         self.portals.insert(name.to_owned(), portal);
-        if let Err(error) = result? {
+        if let Err(error) = result {
             self.end_portal(name);
             self.fail(&error, &statement.text);
         }
@@ -157,7 +164,7 @@ impl ServerClient<'_> {
     }
 
     /// Runs a portal, if it did not, and gives rows of it.
-    fn advance(&mut self, portal: &mut Portal, rows_max: usize) -> Result<Result<(), Error>, Broken> {
+    pub(super) fn advance(&mut self, portal: &mut Portal, rows_max: usize) -> Result<Result<(), Error>, Broken> {
         let statement = Arc::clone(&portal.statement);
         let Some(prepared) = &statement.prepared else {
             reply::bare(&mut self.frames.out, b'I');

@@ -5,12 +5,14 @@
 //! connection is said before, if the client can still be told.
 //!
 //! Reading order: [`startup`] (who is it), this file (which message means what), [`client`],
-//! [`simple`], [`extended`], [`answers`] (rows and changes), [`copy`].
+//! [`simple`], [`extended`], [`pipeline`] (what statements up to Sync share), [`answers`] (rows and
+//! changes), [`copy`].
 
 mod answers;
 mod client;
 mod copy;
 mod extended;
+mod pipeline;
 mod simple;
 mod startup;
 
@@ -78,7 +80,8 @@ fn run(shared: &ServerShared, mut frames: Frames, login: Login, peer: Arc<Peer>,
         }
     };
     let (statements, portals) = (HashMap::new(), HashMap::new());
-    let mut client = ServerClient { shared, frames, peer, connection, statements, portals, is_skipping: false };
+    let mut client =
+        ServerClient { shared, frames, peer, connection, statements, portals, is_skipping: false, pipeline: None };
     loop {
         match client.step() {
             Ok(Next::Stay) => {}
@@ -122,7 +125,7 @@ impl ServerClient<'_> {
     /// Waits for a message and obeys it.
     fn step(&mut self) -> Result<Next, Broken> {
         if !self.frames.has_message() {
-            self.frames.flush()?;
+            self.flush_before_wait()?;
         }
         self.peer.is_now(match self.connection.transaction() {
             TransactionState::Idle => Activity::Idle,
@@ -147,12 +150,14 @@ impl ServerClient<'_> {
         match message {
             Message::Terminate => return Ok(Next::Leave),
             Message::Sync => {
-                self.is_skipping = false;
+                let has_failed = std::mem::take(&mut self.is_skipping);
+                self.end_pipeline(has_failed)?;
                 self.end_portals();
                 self.ready();
             }
             Message::Query(text) => {
-                self.is_skipping = false;
+                let has_failed = std::mem::take(&mut self.is_skipping);
+                self.end_pipeline(has_failed)?;
                 self.query(&text)?;
             }
             // What is left of a COPY that failed.

@@ -1,13 +1,12 @@
 //! Simple queries: a text of statements, answers as text.
 //!
 //! Several statements without BEGIN are one transaction, as in PostgreSQL, where all of them may be
-//! part of one; a statement that defines something commits by itself.
+//! part of one; CREATE can, DROP and ALTER take effect by themselves.
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, Outcome, TransactionState, command_tag};
+use anabranch_engine::{Error, Outcome, Together, TransactionState, command_tag, together};
 use anabranch_sql::Parsed;
-use anabranch_sql::statement::Statement;
 
 use super::client::ServerClient;
 use crate::wire::frames::Broken;
@@ -29,7 +28,7 @@ impl ServerClient<'_> {
     fn run_all(&mut self, text: &str, statements: Vec<Parsed>) -> Result<(), Broken> {
         let is_one = statements.len() > 1
             && self.connection.transaction() == TransactionState::Idle
-            && statements.iter().all(|parsed| can_share_a_transaction(&parsed.statement));
+            && statements.iter().all(|parsed| together(&parsed.statement) != Together::Alone);
         if is_one {
             // (It cannot fail: none is open.)
             let _ = self.connection.execute("BEGIN");
@@ -79,12 +78,4 @@ impl ServerClient<'_> {
         }
         Ok(result.is_ok())
     }
-}
-
-/// Whether a statement can be in a transaction with others.
-fn can_share_a_transaction(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Select { as_of: None, .. }
-    )
 }

@@ -80,6 +80,8 @@ pub(crate) struct Frames {
     taken: usize,
     /// What is to be sent.
     pub out: Vec<u8>,
+    /// How often something was sent.
+    n_sent: u64,
     message_bytes_max: usize,
     message_time: Duration,
     /// What the socket's reads wait at most, as it is set.
@@ -102,6 +104,7 @@ impl Frames {
             input: vec![],
             taken: 0,
             out: vec![],
+            n_sent: 0,
             message_bytes_max,
             message_time,
             read_timeout: None,
@@ -178,6 +181,16 @@ impl Frames {
     /// Whether a whole message has come.
     pub(crate) fn has_message(&self) -> bool {
         self.waiting() >= 5 && self.length_at(1).is_ok_and(|length| self.waiting() > length)
+    }
+
+    /// Whether the message that comes next has begun to come, and is of this kind.
+    pub(crate) fn is_next(&self, kind: u8) -> bool {
+        self.input.get(self.taken) == Some(&kind)
+    }
+
+    /// How often something was sent.
+    pub(crate) fn n_sent(&self) -> u64 {
+        self.n_sent
     }
 
     /// Looks whether something comes, for a moment: whether the client is still there.
@@ -266,6 +279,7 @@ impl Frames {
         if self.out.is_empty() {
             return Ok(());
         }
+        self.n_sent += 1;
         let sent = match &mut self.stream {
             Stream::Plain(socket) => socket.write_all(&self.out),
             Stream::Encrypted(stream) => stream.write_all(&self.out).and_then(|()| stream.flush()),

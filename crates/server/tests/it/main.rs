@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod hostile;
+mod pipelines;
 mod protocol;
 mod records;
 mod support;

@@ -7,7 +7,7 @@
 //!
 //! Law: the query means what it meant: the first of one value is that value.
 
-use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem};
+use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan};
 
 use crate::error::Result;
 use crate::syntax::parse::parse_expr;
@@ -18,6 +18,7 @@ use crate::syntax::walk::change_outside_queries;
 /// # Errors
 /// None that a user can cause.
 pub(super) fn spell(select: &mut Select) -> Result<()> {
+    write_out_positions(select);
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(()) };
     let casts: Vec<String> = groups.iter().filter(|group| is_cast_of_another(group, groups)).map(text).collect();
     if casts.is_empty() {
@@ -42,6 +43,29 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
     match &mut select.having {
         Some(having) => change_outside_queries(having, &mut spelt),
         None => Ok(()),
+    }
+}
+
+/// Puts items in the place of their positions, where one differs from another group in a cast only.
+fn write_out_positions(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return };
+    let item = |group: &Expr| match group {
+        Expr::Value(ValueWithSpan { value: Value::Number(at, _), .. }) => {
+            let at = at.parse::<usize>().ok()?.checked_sub(1)?;
+            match select.projection.get(at)? {
+                SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item.clone()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let meant: Vec<Expr> = groups.iter().map(|group| item(group).unwrap_or_else(|| group.clone())).collect();
+    for (group, meant_by_it) in groups.iter_mut().zip(&meant) {
+        let of = innermost(meant_by_it);
+        let is_close = |other: &Expr| *other != *meant_by_it && innermost(other) == of;
+        if meant.iter().any(is_close) {
+            *group = meant_by_it.clone();
+        }
     }
 }
 

@@ -40,6 +40,7 @@ mod outer_aggregates;
 mod outer_groups;
 mod output_names;
 mod parts;
+mod positions;
 mod record_parts;
 mod records;
 mod recursion;

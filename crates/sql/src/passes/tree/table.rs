@@ -4,8 +4,8 @@ use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
     array_calls, distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups,
-    record_parts, records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds, values_queries,
-    values_types, vectors, whole_rows,
+    positions, record_parts, records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds,
+    values_queries, values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 use crate::passes::plan::repeated_rows;
@@ -23,6 +23,14 @@ const RECURSION: &[Pass<Hooks>] = &[
         reason: "DataFusion refuses a name that an outer WITH has",
         example: "WITH a AS (SELECT k FROM t) SELECT k FROM (WITH a AS (SELECT x AS k FROM t) SELECT k FROM a) AS q",
         without: Loss::Failure,
+    },
+    Pass {
+        name: "positions in parentheses",
+        run: Hooks { query: Some(|query, _| positions::take_out(query)), ..NONE },
+        gives: "positions without parentheses in ORDER BY and GROUP BY",
+        reason: "DataFusion takes a number in parentheses for a constant",
+        example: "SELECT k FROM t ORDER BY (1) DESC LIMIT 1",
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "recursive queries as calls",

@@ -77,6 +77,15 @@ pub(super) fn write_out(
             (_, Some(column)) => unless_null(of(table, column), call(NAMED_ROW, values())),
         })
     };
+    // (`ROW(t.*)` has the columns of the table, where `f(t.*)` has its row.)
+    let columns_of_argument = |argument: FunctionArg| {
+        let columns = starred(&argument).and_then(|table| {
+            let (_, columns) = tables.iter().find(|(name, _)| *name == fold(table))?;
+            let column = |name| FunctionArg::Unnamed(FunctionArgExpr::Expr(of(table, name)));
+            Some(columns.as_ref()?.iter().map(column).collect::<Vec<_>>())
+        });
+        columns.unwrap_or_else(|| vec![argument])
+    };
     let mut write = |expr: &mut Expr| {
         let written = match expr {
             Expr::CompoundFieldAccess { root, access_chain } => match (root.as_ref(), access_chain.as_slice()) {
@@ -100,7 +109,11 @@ pub(super) fn write_out(
             Expr::IsNotNull(value) => values_of(value).map(|values| Expr::IsNotNull(Box::new(Expr::Tuple(values)))),
             Expr::Identifier(table) => written(table),
             Expr::Function(function) => {
+                let is_row = function.name.to_string().eq_ignore_ascii_case("row");
                 if let FunctionArguments::List(list) = &mut function.args {
+                    if is_row {
+                        list.args = std::mem::take(&mut list.args).into_iter().flat_map(columns_of_argument).collect();
+                    }
                     let is_untold = |table: &Ident| {
                         let name = fold(table);
                         matches!(made_up.get(&name), Some(None)) && !of_values.contains(&name)
@@ -128,6 +141,17 @@ pub(super) fn write_out(
     match order_by {
         Some(order_by) => change_outside_queries(order_by, &mut write),
         None => Ok(()),
+    }
+}
+
+/// The table of `t.*` as an argument.
+fn starred(argument: &FunctionArg) -> Option<&Ident> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => match name.0.as_slice() {
+            [part] => part.as_ident(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -161,10 +185,9 @@ fn write_argument(
     written: &dyn Fn(&Ident) -> Option<Expr>,
     is_untold: &dyn Fn(&Ident) -> bool,
 ) -> Result<()> {
-    let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) = argument else { return Ok(()) };
-    let [table] = name.0.as_slice() else { return Ok(()) };
-    let Some(table) = table.as_ident() else { return Ok(()) };
+    let Some(table) = starred(argument) else { return Ok(()) };
     if is_untold(table) {
+        let name = &table.value;
         let message = format!("{name}.* as an argument, where an outer join makes up rows of {name}");
         return Err(SqlError::unsupported(message, "Name a column of it that is never NULL."));
     }
