@@ -74,6 +74,18 @@ def psycopg_pipeline(at):
                 connection.execute("INSERT INTO py_pipeline VALUES (%s)", (n,))
             answer = connection.execute("SELECT count(*) FROM py_pipeline")
         assert answer.fetchone() == (20,)
+        # What is sent together takes effect whole or not at all.
+        try:
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO py_pipeline VALUES (%s)", [(30,), (31,), (1,)])
+        except psycopg.errors.UniqueViolation:
+            pass
+        else:
+            raise AssertionError("a key that is there was taken twice")
+        assert connection.execute("SELECT count(*) FROM py_pipeline").fetchone() == (20,)
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO py_pipeline VALUES (%s)", [(n,) for n in range(100, 2100)])
+        assert connection.execute("SELECT count(*) FROM py_pipeline").fetchone() == (2020,)
 
 
 def psycopg_transactions(at):

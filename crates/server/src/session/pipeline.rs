@@ -120,7 +120,8 @@ impl ServerClient<'_> {
     /// Ends the pipeline at Sync.
     pub(super) fn end_pipeline(&mut self, has_failed: bool) -> Result<(), Broken> {
         if has_failed {
-            return Ok(self.abandon_pipeline());
+            self.abandon_pipeline();
+            return Ok(());
         }
         if let Err(error) = self.commit_pipeline()? {
             self.tell(&error, "");
