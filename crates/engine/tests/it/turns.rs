@@ -71,7 +71,7 @@ fn insert_pairs(connection: &mut Connection, writer: i64) {
 /// Each commit brings two neighbours, so that every pair of a commit is there or nothing of it.
 #[test]
 fn subscribers_see_each_commit_at_a_time_of_its_own() {
-    for workers in [0, 1, 2] {
+    for workers in [1, 2] {
         let (database, mut reader) = open(workers);
         run(&mut reader, TABLES);
         let changes = subscribe(&mut reader, "SUBSCRIBE t");
@@ -91,7 +91,7 @@ fn subscribers_see_each_commit_at_a_time_of_its_own() {
 /// there.
 #[test]
 fn readers_beside_see_prefixes_of_commits() {
-    for workers in [0, 1, 2] {
+    for workers in [1, 2] {
         let (database, mut reader) = open(workers);
         run(&mut reader, TABLES);
         side_by_side(&database, |connection, writer| {
@@ -119,7 +119,7 @@ fn readers_beside_see_prefixes_of_commits() {
 
 #[test]
 fn of_equal_keys_in_one_turn_one_is_taken() {
-    for workers in [0, 2] {
+    for workers in [1, 2] {
         let (database, mut reader) = open(workers);
         run(&mut reader, "CREATE TABLE u (k bigint PRIMARY KEY, v bigint)");
         run(&mut reader, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n, max(k) AS k FROM u");
