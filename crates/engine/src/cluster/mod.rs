@@ -14,6 +14,7 @@
 //! it marks the cluster as failed, and every later call says so.
 
 mod asked;
+mod deferred;
 pub(crate) mod marks;
 pub(crate) mod promised;
 mod published;
@@ -48,6 +49,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
+use deferred::{Deferred, HELD_ROWS_MAX};
 pub(crate) use promised::{Reading, leaving};
 pub(crate) use published::Publication;
 pub(crate) use shown::Shown;
@@ -63,10 +65,10 @@ pub struct Cluster {
     next_worker: usize,
     accounts: Accounts,
     tenants: Tenants,
-    /// Whether promises to advance may wait for the next [`flush`](Cluster::flush).
+    /// Whether rows, and promises to advance, may wait for the next [`flush`](Cluster::flush).
     defers: bool,
-    /// The promise that waits.
-    deferred: Option<Time>,
+    /// What waits.
+    deferred: Deferred,
 }
 
 enum Workers {
@@ -95,7 +97,15 @@ impl Cluster {
             n => (Workers::Threads(started(n, effort)?), n),
         };
         let (accounts, tenants) = (Accounts::default(), Tenants::default());
-        Ok(Cluster { workers, n_workers, next_worker: 0, accounts, tenants, defers: false, deferred: None })
+        Ok(Cluster {
+            workers,
+            n_workers,
+            next_worker: 0,
+            accounts,
+            tenants,
+            defers: false,
+            deferred: Deferred::default(),
+        })
     }
 
     /// How many workers share the data; at least 1.
@@ -121,7 +131,11 @@ impl Cluster {
 
     /// Gives rows, with times at or after the input's frontier, to the workers in turn.
     pub fn push(&mut self, input: CollectionId, batch: Batch) {
-        self.push_events(input, batch.flatten());
+        let batch = batch.flatten();
+        match self.defers && batch.len() <= HELD_ROWS_MAX {
+            true => self.deferred.hold(input, batch),
+            false => self.push_events(input, batch),
+        }
     }
 
     /// Gives events to the workers in turn, lifetimes and end edges as they are.
@@ -158,10 +172,10 @@ impl Cluster {
         for (worker, own) in pieces.into_iter().enumerate() {
             let push =
                 Command::Push { input, arrival: RelayedBatch { batch: batch.clone(), own }, load: Arc::clone(&load) };
-            match &mut self.workers {
+            match self.defers {
                 // (No worker can do much with rows of a time that is not complete.)
-                Workers::Threads(threads) if self.defers => threads.put(worker, push),
-                _ => self.tell_one(worker, push),
+                true => self.put_one(worker, push),
+                false => self.tell_one(worker, push),
             }
         }
     }
@@ -202,23 +216,51 @@ impl Cluster {
     /// Promises, for every input without a time of its own, that no update with a time before
     /// `upper` will be pushed.
     pub fn advance(&mut self, upper: Time) {
+        self.tell(|| Command::Advance { upper });
+    }
+
+    /// Promises as [`advance`](Self::advance) that the commit at `time` is whole, the first after
+    /// the one at `before`. The promise may wait for a [`flush`](Self::flush).
+    pub(crate) fn advance_past(&mut self, before: Time, time: Time) {
         match self.defers {
-            true => self.deferred = Some(upper),
-            false => self.tell(|| Command::Advance { upper }),
+            true => self.deferred.promise(before, time),
+            false => self.advance(time + 1),
         }
     }
 
-    /// From now on promises may wait for a [`flush`](Self::flush), which the caller makes before it
-    /// sleeps: commits that come close to each other are one turn of the workers.
+    /// From now on rows and promises may wait for a [`flush`](Self::flush), which the caller makes
+    /// before it sleeps: commits that come close to each other are one turn of the workers.
     pub(crate) fn defer(&mut self) {
         self.defers = true;
     }
 
-    /// Makes the promise that waits, if one does. Every other command comes after it.
+    /// How many commits wait for a flush.
+    pub(crate) fn deferred_commits(&self) -> usize {
+        self.deferred.commits()
+    }
+
+    /// Gives the workers what waits. Every other command comes after it.
     pub(crate) fn flush(&mut self) {
-        if let Some(upper) = self.deferred.take() {
+        let (rows, upper) = self.deferred.take();
+        rows.into_iter().for_each(|(input, batch)| self.push_events(input, batch));
+        if let Some(upper) = upper {
             (0..self.n_workers).for_each(|worker| self.tell_one(worker, Command::Advance { upper }));
         }
+    }
+
+    /// Gives the workers what waits as one time, wherever no reader tells the commits apart.
+    /// `since` is up to when arrangements are let go, `horizons` are as in
+    /// [`set_horizons`](Self::set_horizons), after the commit before those that wait.
+    pub(crate) fn flush_as_one(&mut self, since: &[(ArrangementId, Time)], horizons: Vec<(DataflowId, Time)>) {
+        let Some(after) = self.deferred.before() else { return self.flush() };
+        let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
+        let forget = |&(arrangement, since): &(_, _)| Command::AllowCompaction { arrangement, since };
+        // (Before the rows: a worker that is awake takes these in as soon as they come.)
+        for worker in 0..self.n_workers {
+            since.iter().for_each(|since| self.put_one(worker, forget(since)));
+            self.put_one(worker, Command::SetHorizons { after, horizons: Arc::clone(&horizons) });
+        }
+        self.flush();
     }
 
     /// Builds a dataflow on all workers.
@@ -592,6 +634,14 @@ impl Cluster {
         match &mut self.workers {
             Workers::Local(local) => local.obey(command),
             Workers::Threads(threads) => threads.send(worker, command),
+        }
+    }
+
+    /// As [`tell_one`](Self::tell_one), but a worker that sleeps goes on sleeping.
+    fn put_one(&mut self, worker: usize, command: Command) {
+        match &mut self.workers {
+            Workers::Local(local) => local.obey(command),
+            Workers::Threads(threads) => threads.put(worker, command),
         }
     }
 

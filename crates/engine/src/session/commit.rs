@@ -17,7 +17,9 @@ use arrow::array::{ArrayRef, RecordBatch};
 use super::durable::{COUNTERS, WATERMARK};
 use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
 use super::state::Session;
+use super::state::timeline::Timeline;
 use crate::catalog::{Arrival, Catalog, Created, Object, Retain, Watermark, kind_name};
+use crate::cluster::ArrangementId;
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -340,6 +342,7 @@ impl Session {
     /// workers follow.
     pub(super) fn publish(&mut self, sealed: Sealed) {
         let (least, greatest) = (sealed.first, sealed.time);
+        let has_marks = !sealed.marks.is_empty();
         self.timeline.rows_unforgotten += sealed.n_updates();
         sealed.rows.iter().for_each(|rows| self.push_sealed(rows, greatest));
         for mark in sealed.marks {
@@ -358,19 +361,40 @@ impl Session {
         if least < greatest {
             self.set_horizons(before);
         }
-        self.cluster.advance(greatest + 1);
+        self.cluster.advance_past(before, greatest);
+        if has_marks {
+            // Rows of this commit are judged by the marks before it: at a later time its own marks
+            // would judge them.
+            self.cluster.flush();
+        }
         if self.has_last_frames() {
             self.follow_last_frames(sealed.rows, greatest);
         }
-        if self.timeline.commits_unforgotten >= COMPACT_AFTER_COMMITS
-            || self.timeline.rows_unforgotten >= COMPACT_AFTER_ROWS
-        {
-            self.allow_compaction();
-        }
-        if self.serves_many {
-            self.note_latest();
+        match self.serves_many {
+            true => self.note_latest(),
+            false => self.compact_when_due(),
         }
         self.cluster.step();
+    }
+
+    /// Lets workers know of the commits of a turn of the engine. Those that came together are one
+    /// time for every dataflow whose readers do not tell them apart.
+    pub(crate) fn flush(&mut self) {
+        if self.cluster.deferred_commits() < 2 {
+            self.compact_when_due();
+            return self.cluster.flush();
+        }
+        // (No arrangement is read as of a time that dataflows pass over: all are let go up to it.)
+        let since = self.forget();
+        let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
+        self.cluster.flush_as_one(&since, horizons);
+    }
+
+    fn compact_when_due(&mut self) {
+        let Timeline { commits_unforgotten, rows_unforgotten, .. } = self.timeline;
+        if commits_unforgotten >= COMPACT_AFTER_COMMITS || rows_unforgotten >= COMPACT_AFTER_ROWS {
+            self.allow_compaction();
+        }
     }
 
     /// Pushes rows of the commit at `time` to the workers.
@@ -396,12 +420,18 @@ impl Session {
         if self.timeline.commits_unforgotten == 0 {
             return;
         }
+        for (arrangement, since) in self.forget() {
+            self.cluster.allow_compaction(arrangement, since);
+        }
+    }
+
+    /// Up to when each arrangement is let go. From here on it is.
+    fn forget(&mut self) -> Vec<(ArrangementId, Time)> {
         self.timeline.commits_unforgotten = 0;
         self.timeline.rows_unforgotten = 0;
-        for arrangement in self.dataflows.arrangements() {
-            self.cluster.allow_compaction(arrangement, self.forgettable(arrangement));
-        }
         self.dataflows.forget_before(self.timeline.last);
+        let arrangements = self.dataflows.arrangements().into_iter();
+        arrangements.map(|arrangement| (arrangement, self.forgettable(arrangement))).collect()
     }
 
     /// Waits until the workers are at most a few commits behind, so that what they have not worked

@@ -238,11 +238,6 @@ impl Session {
         self.note_latest();
     }
 
-    /// Lets workers know of the last commit.
-    pub(crate) fn flush(&mut self) {
-        self.cluster.flush();
-    }
-
     /// Takes down what has failed, so that questions about it are let fall.
     pub(crate) fn take_down_failed(&mut self) {
         self.cluster.take_down_failed();

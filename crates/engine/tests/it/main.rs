@@ -39,6 +39,7 @@ mod subscribe;
 mod subscribers;
 mod support;
 mod transactional_definitions;
+mod turns;
 mod unique;
 mod waiting;
 mod workers;
