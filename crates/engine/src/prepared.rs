@@ -8,7 +8,7 @@ use datafusion_common::ScalarValue;
 
 use crate::error::Error;
 use crate::session::state::bound::{BoundStatement as BoundParameters, Plans, fit};
-use crate::session::{Together, together};
+use crate::session::together::{Together, together};
 
 /// A statement that can be run. Cheap to clone. It can be run by any connection of its database.
 ///

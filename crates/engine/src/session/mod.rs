@@ -80,7 +80,7 @@ mod state_remark;
 mod subscribe;
 mod system;
 mod tag;
-mod together;
+pub(crate) mod together;
 mod transact;
 mod truncate;
 mod turn;

@@ -4,7 +4,7 @@
 //! column's, as in ORDER BY. DataFusion takes the number for a constant, of which there is one
 //! group.
 
-use datafusion_expr::sqlparser::ast::{Distinct, Expr, Select, SelectItem, Value};
+use datafusion_expr::sqlparser::ast::{Distinct, Expr, OrderBy, OrderByExpr, OrderByKind, Select, SelectItem, Value};
 
 use super::columns::Known;
 use super::merged::list_wildcards;
@@ -16,7 +16,12 @@ use crate::syntax::names::fold;
 ///
 /// # Errors
 /// `Invalid` for a position that is not in the select list, and for a name of several items.
-pub(super) fn write_out(select: &mut Select, known: &Known, catalog: &dyn Catalog) -> Result<()> {
+pub(super) fn write_out(
+    select: &mut Select,
+    order_by: Option<&OrderBy>,
+    known: &Known,
+    catalog: &dyn Catalog,
+) -> Result<()> {
     let mut keys = match select.distinct.take() {
         Some(Distinct::On(keys)) => keys,
         other => {
@@ -38,8 +43,25 @@ pub(super) fn write_out(select: &mut Select, known: &Known, catalog: &dyn Catalo
         }
         Ok(())
     });
+    if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order_by {
+        sort_as(&mut keys, order, select);
+    }
     select.distinct = Some(Distinct::On(keys));
     result
+}
+
+/// Puts keys in the order in which ORDER BY has them: DataFusion wants them so, PostgreSQL wants
+/// the same ones in any order.
+fn sort_as(keys: &mut [Expr], order: &[OrderByExpr], select: &Select) {
+    for (at, OrderByExpr { expr, .. }) in order.iter().enumerate().take(keys.len()) {
+        let item = match expr {
+            Expr::Identifier(ident) => item_named(select, &fold(ident)).ok().flatten(),
+            _ => position(expr).ok().flatten().and_then(|digits| item_at(select, &digits).ok()),
+        };
+        let meant = item.unwrap_or_else(|| expr.clone());
+        let Some(found) = keys[at..].iter().position(|key| *key == meant) else { return };
+        keys[at..=at + found].rotate_right(1);
+    }
 }
 
 /// The digits of a position; `None` if the key is none.

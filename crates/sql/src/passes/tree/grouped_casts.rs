@@ -7,8 +7,9 @@
 //!
 //! Law: the query means what it meant: the first of one value is that value.
 
-use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan};
+use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem};
 
+use super::positions::item_at;
 use crate::error::Result;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::walk::change_outside_queries;
@@ -49,16 +50,7 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
 /// Puts items in the place of their positions, where one differs from another group in a cast only.
 fn write_out_positions(select: &mut Select) {
     let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return };
-    let item = |group: &Expr| match group {
-        Expr::Value(ValueWithSpan { value: Value::Number(at, _), .. }) => {
-            let at = at.parse::<usize>().ok()?.checked_sub(1)?;
-            match select.projection.get(at)? {
-                SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item.clone()),
-                _ => None,
-            }
-        }
-        _ => None,
-    };
+    let item = |group: &Expr| item_at(&select.projection, group);
     let meant: Vec<Expr> = groups.iter().map(|group| item(group).unwrap_or_else(|| group.clone())).collect();
     for (group, meant_by_it) in groups.iter_mut().zip(&meant) {
         let of = innermost(meant_by_it);

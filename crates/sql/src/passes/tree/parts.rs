@@ -181,9 +181,9 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
     Pass {
         name: "keys of DISTINCT ON",
         run: Hooks {
-            ordered: Some(|select, _, names| {
+            ordered: Some(|select, order_by, names| {
                 let Some(catalog) = names.catalog else { return Ok(()) };
-                distinct_on::write_out(select, names.reachable(), catalog)
+                distinct_on::write_out(select, order_by.as_deref(), names.reachable(), catalog)
             }),
             ..NONE
         },

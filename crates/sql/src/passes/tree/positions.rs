@@ -1,10 +1,11 @@
-//! `ORDER BY (1)` and `GROUP BY ROLLUP ((1))`: positions in parentheses.
+//! `ORDER BY (1)` and `GROUP BY ROLLUP (1)`: positions in parentheses and in grouping sets.
 //!
 //! PostgreSQL forgets parentheses around one expression, so that a number in them is the position
-//! of an item. DataFusion takes it for a constant, by which nothing is in order.
+//! of an item. DataFusion takes it for a constant, by which nothing is in order, and in grouping
+//! sets any number.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, GroupByExpr, OrderByKind, Query, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    Expr, GroupByExpr, OrderByKind, Query, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
@@ -25,8 +26,14 @@ pub(super) fn take_out(query: &mut Query) -> Result<()> {
     {
         for group in groups {
             match group {
+                // (DataFusion knows positions beside sets, and none in them.)
                 Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
-                    sets.iter_mut().flatten().for_each(bare);
+                    for part in sets.iter_mut().flatten() {
+                        bare(part);
+                        if let Some(item) = item_at(&select.projection, part) {
+                            *part = item;
+                        }
+                    }
                 }
                 group => bare(group),
             }
@@ -43,6 +50,15 @@ fn bare(expr: &mut Expr) {
     }
     if constant(inner).is_some() {
         *expr = inner.clone();
+    }
+}
+
+/// The item at a position, if that is one.
+pub(super) fn item_at(items: &[SelectItem], position: &Expr) -> Option<Expr> {
+    let Some(Value::Number(at, _)) = constant(position) else { return None };
+    match items.get(at.parse::<usize>().ok()?.checked_sub(1)?)? {
+        SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } => Some(item.clone()),
+        _ => None,
     }
 }
 
