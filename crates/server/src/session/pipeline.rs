@@ -47,13 +47,10 @@ struct Run {
 }
 
 impl Run {
+    /// The portal as it was bound.
     fn again(&self) -> Portal {
-        Portal {
-            statement: Arc::clone(&self.statement),
-            values: self.values.clone(),
-            formats: self.formats.clone(),
-            state: State::Bound,
-        }
+        let (statement, values, formats) = (Arc::clone(&self.statement), self.values.clone(), self.formats.clone());
+        Portal { statement, values, formats, state: State::Bound }
     }
 }
 
@@ -107,6 +104,9 @@ impl ServerClient<'_> {
             Err(error) if self.may_run_again(&error) => {
                 let shared = self.shared;
                 let _turn = shared.turns.take();
+                // (It is not among them while it runs.)
+                let (statement, values, formats) = (Arc::clone(&portal.statement), vec![], vec![]);
+                self.portals.insert(name.to_owned(), Portal { statement, values, formats, state: State::Bound });
                 let result = self.run_again()?;
                 if let Some(fresh) = self.portals.remove(name) {
                     *portal = fresh;
@@ -207,9 +207,12 @@ impl ServerClient<'_> {
                 Some(_) => Ok(()),
             };
             run.end = self.frames.out.len();
-            match result {
-                Ok(()) => drop(self.portals.insert(run.portal.clone(), portal)),
-                Err(error) => failed = Some((error, run.end)),
+            // (A portal that was closed since stays closed.)
+            let there = self.portals.get_mut(&run.portal);
+            match (result, there.filter(|there| Arc::ptr_eq(&there.statement, &run.statement))) {
+                (Err(error), _) => failed = Some((error, run.end)),
+                (Ok(()), Some(there)) => *there = portal,
+                (Ok(()), None) => {}
             }
         }
         self.frames.out.extend_from_slice(&before[copied..]);
@@ -220,10 +223,10 @@ impl ServerClient<'_> {
         Ok(failed.map_or(Ok(()), |(error, _)| Err(error)))
     }
 
-    /// Sends what is held back before a wait, in a pipeline only if it is much: so its statements
-    /// can run again.
+    /// Sends what is held back before a wait, in a pipeline only if it is much or an error: so its
+    /// statements can run again.
     pub(super) fn flush_before_wait(&mut self) -> Result<(), Broken> {
-        match self.pipeline.is_some() && self.frames.out.len() < HELD_BYTES {
+        match self.pipeline.is_some() && !self.is_skipping && self.frames.out.len() < HELD_BYTES {
             true => Ok(()),
             false => self.frames.flush(),
         }

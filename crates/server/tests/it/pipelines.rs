@@ -102,6 +102,17 @@ fn flush_is_answered_before_sync() {
 }
 
 #[test]
+fn an_error_is_told_before_sync() {
+    let (_server, mut raw) = started("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.stream.write_all(&pipeline(&["INSERT INTO t VALUES (1)", "SELECT a / 0 FROM t"])).unwrap();
+    let told: String = (0..6).map(|_| char::from(raw.receive().unwrap().0)).collect();
+    assert_eq!(told, "12C12E");
+    raw.send(b'S', b"");
+    assert_eq!(raw.letters().0, "Z");
+    assert!(values(&mut raw, "SELECT a FROM t").is_empty());
+}
+
+#[test]
 fn pipelines_that_meet_run_again() {
     let (server, mut raw) = started(
         "CREATE TABLE t (a int PRIMARY KEY, v int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 4) AS g(i);
