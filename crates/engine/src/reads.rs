@@ -30,6 +30,7 @@ const COMMITS_MAX: usize = 1 << 12;
 /// What was read of a relation.
 #[derive(Clone, Debug)]
 pub(crate) enum ReadRows {
+    /// Any of them may have been.
     All,
     /// By the columns that were fixed: hashes of their values.
     Keys(BTreeMap<Vec<usize>, HashSet<u64>>),

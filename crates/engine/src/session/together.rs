@@ -14,16 +14,12 @@ pub enum Together {
     Alone,
 }
 
-/// What a statement is to a transaction of several that came together.
+/// What a statement is to a transaction of several that came together. COPY joins one: its rows
+/// come between others' messages, so that its text does not tell whether something follows.
 pub fn together(statement: &Statement) -> Together {
     match statement {
-        Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_)
-        | Statement::Merge(_)
-        | Statement::ChangesInWith(_)
-        | Statement::Truncate(_)
-        | Statement::Execute(_)
+        changed if changes_rows(changed) => Together::Begins,
+        Statement::Execute(_)
         | Statement::CreateTable(_)
         | Statement::CreateTableAs(_)
         | Statement::CreateView(_)
@@ -45,4 +41,17 @@ pub fn together(statement: &Statement) -> Together {
         | Statement::Select { as_of: Some(_), .. } => Together::Alone,
         _ => Together::Joins,
     }
+}
+
+/// Whether a statement changes rows that it names or computes.
+pub(super) fn changes_rows(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Merge(_)
+            | Statement::ChangesInWith(_)
+            | Statement::Truncate(_)
+    )
 }

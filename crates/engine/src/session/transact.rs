@@ -27,6 +27,7 @@ use super::defined::defines;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::tag::command_tag;
+use super::together::changes_rows;
 use crate::catalog::{Arrival, Object, ObjectId};
 use crate::direct::Read;
 use crate::error::Error;
@@ -285,8 +286,8 @@ impl Session {
         self.check_no_watermark(plan, transaction)?;
         let asked = self.direct(plan, None).and_then(|direct| direct.read().and_then(Read::wanted_key));
         let staged = self.client.transaction.as_mut().map(|transaction| &mut transaction.staged);
-        let mut nets = BTreeMap::new();
-        for (name, staged) in staged.into_iter().flatten().filter(|(name, _)| plan.relations().contains(*name)) {
+        let (read, mut nets) = (plan.relations(), BTreeMap::new());
+        for (name, staged) in staged.into_iter().flatten().filter(|(name, _)| read.contains(*name)) {
             let net = match &asked {
                 Some((key, keys)) => staged.net_of_keys(key, keys),
                 None => staged.net(),
@@ -361,16 +362,7 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
 
 /// Whether a statement changes rows or definitions.
 fn writes(statement: &Statement) -> bool {
-    match statement {
-        Statement::Insert(_)
-        | Statement::Update(_)
-        | Statement::Delete(_)
-        | Statement::Merge(_)
-        | Statement::ChangesInWith(_)
-        | Statement::Truncate(_)
-        | Statement::CopyFrom(_) => true,
-        other => defines(other),
-    }
+    changes_rows(statement) || matches!(statement, Statement::CopyFrom(_)) || defines(statement)
 }
 
 /// Whether a statement takes effect by itself, so that no transaction can hold it.

@@ -64,27 +64,15 @@ pub(super) fn write_out(
         let is_told = of_values.contains(&name) || !matches!(made_up.get(&name), Some(None));
         columns.as_ref().filter(|_| is_told && !is_column(&name))
     };
-    let of = |table: &Ident, column: &String| {
-        Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', column.clone())])
-    };
     let written = |table: &Ident| {
         let columns = row(table)?;
         let text = |name: &String| Expr::value(Value::SingleQuotedString(name.clone()));
-        let values = || columns.iter().flat_map(|column| [text(column), of(table, column)]).collect();
+        let values = || columns.iter().flat_map(|column| [text(column), column_of(table, column)]).collect();
         Some(match (columns.as_slice(), made_up.get(&fold(table)).and_then(Option::as_ref)) {
-            ([value], _) if of_values.contains(&fold(table)) => of(table, value),
+            ([value], _) if of_values.contains(&fold(table)) => column_of(table, value),
             (_, None) => call(NAMED_ROW, values()),
-            (_, Some(column)) => unless_null(of(table, column), call(NAMED_ROW, values())),
+            (_, Some(column)) => unless_null(column_of(table, column), call(NAMED_ROW, values())),
         })
-    };
-    // (`ROW(t.*)` has the columns of the table, where `f(t.*)` has its row.)
-    let columns_of_argument = |argument: FunctionArg| {
-        let columns = starred(&argument).and_then(|table| {
-            let (_, columns) = tables.iter().find(|(name, _)| *name == fold(table))?;
-            let column = |name| FunctionArg::Unnamed(FunctionArgExpr::Expr(of(table, name)));
-            Some(columns.as_ref()?.iter().map(column).collect::<Vec<_>>())
-        });
-        columns.unwrap_or_else(|| vec![argument])
     };
     let mut write = |expr: &mut Expr| {
         let written = match expr {
@@ -99,8 +87,10 @@ pub(super) fn write_out(
                 (Expr::Nested(inner), [AccessExpr::Dot(Expr::Identifier(field)), rest @ ..]) => {
                     let (field, rest) = (fold(field), rest.to_vec());
                     table_of(inner).map(|table| match rest.is_empty() {
-                        true => of(&table, &field),
-                        false => Expr::CompoundFieldAccess { root: Box::new(of(&table, &field)), access_chain: rest },
+                        true => column_of(&table, &field),
+                        false => {
+                            Expr::CompoundFieldAccess { root: Box::new(column_of(&table, &field)), access_chain: rest }
+                        }
                     })
                 }
                 _ => None,
@@ -112,7 +102,8 @@ pub(super) fn write_out(
                 let is_row = function.name.to_string().eq_ignore_ascii_case("row");
                 if let FunctionArguments::List(list) = &mut function.args {
                     if is_row {
-                        list.args = std::mem::take(&mut list.args).into_iter().flat_map(columns_of_argument).collect();
+                        let arguments = std::mem::take(&mut list.args).into_iter();
+                        list.args = arguments.flat_map(|argument| listed(argument, &tables)).collect();
                     }
                     let is_untold = |table: &Ident| {
                         let name = fold(table);
@@ -142,6 +133,21 @@ pub(super) fn write_out(
         Some(order_by) => change_outside_queries(order_by, &mut write),
         None => Ok(()),
     }
+}
+
+/// The columns of a table that `ROW(t.*)` has, where `f(t.*)` has its row; any other argument as it
+/// is.
+fn listed(argument: FunctionArg, tables: &[(String, Option<Vec<String>>)]) -> Vec<FunctionArg> {
+    let columns = starred(&argument).and_then(|table| {
+        let (_, columns) = tables.iter().find(|(name, _)| *name == fold(table))?;
+        let column = |name: &String| FunctionArg::Unnamed(FunctionArgExpr::Expr(column_of(table, name)));
+        Some(columns.as_ref()?.iter().map(column).collect::<Vec<_>>())
+    });
+    columns.unwrap_or_else(|| vec![argument])
+}
+
+fn column_of(table: &Ident, column: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', column)])
 }
 
 /// The table of `t.*` as an argument.
