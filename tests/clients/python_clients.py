@@ -5,6 +5,7 @@ Each check is a function that gets the server's address and raises when somethin
 import asyncio
 import datetime
 import decimal
+import json
 import ssl
 import threading
 import time
@@ -266,6 +267,14 @@ async def asyncpg_steps(at):
     assert seen == [1, *range(10, 20)], seen
     # (Types that asyncpg does not know are looked up in the catalog.)
     assert await connection.fetchval("SELECT indkey FROM pg_index WHERE indrelid = 'apg'::regclass") == [1]
+    # (Values go in by the types that the server tells of parameters.)
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    await connection.execute("DROP TABLE IF EXISTS apg_told")
+    await connection.execute("CREATE TABLE apg_told (u uuid, j jsonb)")
+    key = uuid.uuid4()
+    await connection.execute("INSERT INTO apg_told VALUES ($1, $2)", key, {"a": [1, None]})
+    assert await connection.fetchval("SELECT j FROM apg_told WHERE u = $1", key) == {"a": [1, None]}
+    assert await connection.fetchval("SELECT count(*) FROM apg_told WHERE u = ANY($1)", [key, uuid.uuid4()]) == 1
     await connection.reload_schema_state()
     assert await connection.fetchval("SELECT ARRAY[1, 2]::bigint[]") == [1, 2]
     await connection.close()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use anabranch_sql::Parsed;
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use crate::error::Error;
@@ -16,8 +16,9 @@ use crate::session::together::{Together, together};
 /// of LIMIT, of arguments of functions.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// Types of `$1`, `$2` ..; `numeric` is `anabranch_batch::numeric::TYPE`.
-    pub parameters: Vec<DataType>,
+    /// `$1`, `$2` .. as fields without names: their types (`numeric` is
+    /// `anabranch_batch::numeric::TYPE`), and marks of those that are `uuid`, `json` or `jsonb`.
+    pub parameters: Vec<Field>,
     /// Columns of its rows; `None` when it returns none.
     pub columns: Option<SchemaRef>,
     /// The first words of its command tag: `SELECT`, `INSERT`, `CREATE VIEW`.

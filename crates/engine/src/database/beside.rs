@@ -32,6 +32,7 @@ use crate::direct::{Base, Direct, rows_or_error};
 use crate::error::Error;
 use crate::finish::{WantedRows, finish};
 use crate::prepared::Prepared;
+use crate::session::parameters::given_fields;
 use crate::session::{
     BoundParameters, CatalogFacts, EngineMoment, Named, PlanContext, Plans, Role, Rows, command_tag, counted,
 };
@@ -239,14 +240,14 @@ impl Connection {
         let version = self.engine.latest().moment().version;
         let Some(facts) = self.facts(version)? else { return Ok(None) };
         let Some(context) = self.context(&facts) else { return Ok(None) };
-        let parameters = match statement.parameters == 0 && given.iter().all(Option::is_some) {
-            true => given.iter().flatten().cloned().collect(),
-            false => match context.planner(&context.catalog()).parameter_types(statement, given) {
-                Ok(types) => types,
+        let parameters = match given_fields(statement, given) {
+            Some(fields) => fields,
+            None => match context.planner(&context.catalog()).parameter_fields(statement, given) {
+                Ok(fields) => fields,
                 Err(_) => return Ok(None),
             },
         };
-        let types: Arc<[DataType]> = parameters.as_slice().into();
+        let types: Arc<[DataType]> = parameters.iter().map(|field| field.data_type().clone()).collect();
         let plans = Arc::new(Mutex::new(Plans::default()));
         let bound = BoundParameters::of_types(Arc::clone(&types), Arc::clone(&plans));
         let plan = |planner: &Planner<'_>| planner.plan_query(query);

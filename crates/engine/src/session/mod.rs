@@ -59,7 +59,7 @@ mod named;
 mod noted;
 mod operators;
 pub(crate) mod outcome;
-mod parameters;
+pub(crate) mod parameters;
 mod past;
 mod planned;
 mod planning;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use anabranch_plan::Plan;
 use anabranch_sql::Parsed;
 use anabranch_sql::statement::Statement;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 
 use super::context::{Named, PlanContext, Planning};
@@ -56,8 +56,8 @@ impl Session {
         statement: Arc<Parsed>,
         given: &[Option<DataType>],
     ) -> Result<Prepared, Error> {
-        let parameters = self.parameter_types(&statement, given).map_err(|error| error.placed_in(&text))?;
-        let types: Arc<[DataType]> = parameters.as_slice().into();
+        let parameters = self.parameter_fields(&statement, given).map_err(|error| error.placed_in(&text))?;
+        let types: Arc<[DataType]> = parameters.iter().map(|field| field.data_type().clone()).collect();
         let plans = Arc::new(Mutex::new(Plans::default()));
         let bound = BoundStatement::of_types(Arc::clone(&types), Arc::clone(&plans));
         let columns = self.with_bound(bound, |session| {
@@ -68,13 +68,13 @@ impl Session {
         Ok(Prepared { parameters, columns, tag, text, statement, types, plans })
     }
 
-    /// The types of a statement's parameters; `given` are those that are known.
-    pub(crate) fn parameter_types(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<DataType>, Error> {
-        if parsed.parameters == 0 && given.iter().all(Option::is_some) {
-            return Ok(given.iter().flatten().cloned().collect());
+    /// A statement's parameters; `given` are the types that are known.
+    fn parameter_fields(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<Field>, Error> {
+        if let Some(fields) = given_fields(parsed, given) {
+            return Ok(fields);
         }
         let context = self.plan_context();
-        Ok(context.planner(&context.catalog()).parameter_types(parsed, given)?)
+        Ok(context.planner(&context.catalog()).parameter_fields(parsed, given)?)
     }
 
     /// How often the catalog has changed.
@@ -138,6 +138,12 @@ impl Session {
     pub(super) fn plan_now(&self, plan: Planning<'_>) -> Result<Named, Error> {
         self.bound.plan_now(&self.plan_context(), plan)
     }
+}
+
+/// The parameters, where the types of all are given.
+pub(crate) fn given_fields(parsed: &Parsed, given: &[Option<DataType>]) -> Option<Vec<Field>> {
+    let field = |given: &Option<DataType>| given.as_ref().map(|is| Field::new("", is.clone(), true));
+    given.iter().map(field).collect::<Option<Vec<_>>>().filter(|_| parsed.parameters == 0)
 }
 
 /// The one statement of a text.

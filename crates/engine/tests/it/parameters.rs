@@ -1,6 +1,7 @@
 //! Statements with parameters.
 
 use anabranch_engine::{Connection, Outcome, ScalarValue};
+use anabranch_sql::pg_types::{PgType, oid};
 use anabranch_sql::sql_name;
 use arrow::datatypes::DataType;
 
@@ -12,7 +13,7 @@ const TABLE: &str = "CREATE TABLE t (k int PRIMARY KEY, b bigint, s text, v varc
 
 fn typed(connection: &mut Connection, sql: &str) -> String {
     let prepared = connection.prepare(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {}", error.render(sql)));
-    prepared.parameters.iter().map(sql_name).collect::<Vec<_>>().join(",")
+    prepared.parameters.iter().map(|field| sql_name(field.data_type())).collect::<Vec<_>>().join(",")
 }
 
 /// The answer of a statement with values, each written as text.
@@ -190,7 +191,10 @@ fn given_types_hold_and_values_are_read_as_them() {
     let mut connection = database().connect().unwrap();
     run(&mut connection, "CREATE TABLE t (k bigint PRIMARY KEY, n numeric); INSERT INTO t VALUES (1, 1.5), (70000, 2)");
     let prepared = connection.prepare("SELECT k FROM t WHERE k = $1 AND n > $2", &[Some(DataType::Int16)]).unwrap();
-    assert_eq!(prepared.parameters.iter().map(sql_name).collect::<Vec<_>>(), ["smallint", "numeric"]);
+    assert_eq!(
+        prepared.parameters.iter().map(|field| sql_name(field.data_type())).collect::<Vec<_>>(),
+        ["smallint", "numeric"]
+    );
     let Outcome::Rows(rows) =
         connection.run(&prepared, &[ScalarValue::Int16(Some(1)), ScalarValue::from("1.4")]).unwrap()
     else {
@@ -249,4 +253,27 @@ fn parameters_may_stand_where_constants_are_wanted() {
     let explain = here.prepare("EXPLAIN SELECT s FROM t WHERE k = $1", &[]).unwrap();
     let Outcome::Rows(plan) = here.run(&explain, &[ScalarValue::from(1)]).unwrap() else { panic!() };
     assert!(lines(&plan).iter().any(|line| line.contains("looks keys up")), "{:?}", lines(&plan));
+}
+
+/// Clients that write values by the type that they are told (asyncpg, pgx) write these as such.
+#[test]
+fn parameters_that_are_uuids_and_documents_are_told_as_such() {
+    let mut connection = database().connect().unwrap();
+    run(&mut connection, "CREATE TABLE t (u uuid, j json, b jsonb, s text)");
+    let told = |connection: &mut Connection, sql: &str| -> Vec<u32> {
+        let prepared = connection.prepare(sql, &[]).unwrap();
+        prepared.parameters.iter().map(|field| PgType::of(field).oid).collect()
+    };
+    for (sql, types) in [
+        ("insert into t values ($1, $2, $3, $4)", vec![oid::UUID, oid::JSON, oid::JSONB, oid::TEXT]),
+        ("insert into t (b, u) select $1, $2", vec![oid::JSONB, oid::UUID]),
+        ("update t set b = $1, s = $2 where u = $3", vec![oid::JSONB, oid::TEXT, oid::UUID]),
+        ("select * from t where u in ($1, $2) or $3 < u", vec![oid::UUID; 3]),
+        ("select * from t where u = any($1)", vec![oid::UUID_ARRAY]),
+        ("delete from t where u between $1 and $2", vec![oid::UUID; 2]),
+        ("select * from t where s = $1 and s = any($2)", vec![oid::TEXT, 1009]),
+        ("select u || $1 from t where u::text = $2", vec![oid::TEXT; 2]),
+    ] {
+        assert_eq!(told(&mut connection, sql), types, "{sql}");
+    }
 }

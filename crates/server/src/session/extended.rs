@@ -118,7 +118,7 @@ impl ServerClient<'_> {
             let wanted = statement.prepared.as_ref().map_or(&[][..], |prepared| prepared.parameters.as_slice());
             let told = wanted.iter().enumerate().map(|(n, wanted)| match statement.declared.get(n) {
                 Some(declared) if *declared != 0 && *declared != oid::UNKNOWN => *declared,
-                _ => PgType::of(&Field::new("", wanted.clone(), true)).oid,
+                _ => PgType::of(wanted).oid,
             });
             reply::parameters(out, told);
         }

@@ -1,6 +1,7 @@
 //! Random messages, and messages that coverage leads to (`cargo bolero test`, `make soak`): reading
 //! never panics, and makes no more memory than the message has.
 
+use anabranch_batch::TextLimit;
 use anabranch_engine::binary::write::{text_writer, value, writer};
 use anabranch_sql::output::shown_column;
 use anabranch_sql::pg_types::PgType;
@@ -72,13 +73,13 @@ const DECLARED: [u32; 38] = [
 ];
 
 /// A value that was read can be shown, and sent in both formats; in binary it is read as itself.
-fn sent_again(given: &datafusion_common::ScalarValue, wanted: &DataType) {
+fn sent_again(given: &datafusion_common::ScalarValue, wanted: &Field) {
     let column = given.to_array().unwrap();
     let shown = shown_column(&column);
     if !given.is_null() {
         text_writer(&shown)(0, &mut Vec::new()).unwrap();
     }
-    let of = PgType::of(&Field::new("", wanted.clone(), true)).oid;
+    let of = PgType::of(wanted).oid;
     let Ok(write) = writer(&column, of, false) else { return };
     let mut bytes = Vec::new();
     value(&column, &write, 0, &mut bytes).unwrap();
@@ -89,17 +90,18 @@ fn sent_again(given: &datafusion_common::ScalarValue, wanted: &DataType) {
 
 #[test]
 fn any_bytes_may_be_the_value_of_a_parameter() {
-    let types = wanted_types();
+    let mut types: Vec<Field> = wanted_types().into_iter().map(|is| Field::new("", is, true)).collect();
+    types.push(TextLimit::Uuid.declare(Field::new("", DataType::Utf8View, true)));
     bolero::check!().for_each(|bytes: &[u8]| {
         let Some(([wanted, told, format], value)) = bytes.split_first_chunk::<3>() else { return };
         let wanted = &types[usize::from(*wanted) % types.len()];
         // (Often the type that the statement wants, too.)
         let told = match *told {
-            128.. => PgType::of(&Field::new("", wanted.clone(), true)).oid,
+            128.. => PgType::of(wanted).oid,
             told => DECLARED[usize::from(told) % DECLARED.len()],
         };
         if let Ok(given) = parameters::value(1, Some(value), i16::from(format % 2), told, wanted) {
-            assert_eq!(given.data_type(), *wanted);
+            assert_eq!(given.data_type(), *wanted.data_type());
             sent_again(&given, wanted);
         }
     });

@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 
-/// A value for `$n`, of the type that the statement wants. `declared` is the type that the client
+/// A value for `$n`, of the type that the statement `wants`. `declared` is the type that the client
 /// named, 0 if it named none.
 ///
 /// # Errors
@@ -21,13 +21,14 @@ pub(crate) fn value(
     bytes: Option<&[u8]>,
     format: i16,
     declared: u32,
-    wanted: &DataType,
+    wants: &Field,
 ) -> Result<ScalarValue, Error> {
+    let wanted = wants.data_type();
     let Some(bytes) = bytes else {
         return ScalarValue::try_from(wanted).map_err(|error| Error::internal(format!("a NULL for ${n}: {error}")));
     };
     let told = match declared {
-        0 | oid::UNKNOWN => PgType::of(&Field::new("", wanted.clone(), true)).oid,
+        0 | oid::UNKNOWN => PgType::of(wants).oid,
         declared => declared,
     };
     let given = match format {
@@ -73,18 +74,23 @@ fn is_of_kind(given: &DataType, wanted: &DataType) -> bool {
     }
 }
 
-/// Lists of uuids in the form in which columns keep them.
+/// Uuids, and lists of them, in the form in which columns keep them.
 fn in_form(n: usize, value: ArrayRef, told: u32, wanted: &DataType) -> Result<ArrayRef, Error> {
-    let Some(lists) = value.as_list_opt::<i32>().filter(|_| told == oid::UUID_ARRAY) else { return Ok(value) };
-    if !matches!(lists.values().data_type(), DataType::Utf8View) {
-        return Ok(value);
+    let formed = |texts: &ArrayRef| {
+        let (formed, misfits) = TextLimit::Uuid.fit_column(texts);
+        match misfits.first() {
+            Some(at) => Err(misfit(n, wanted, &TextLimit::Uuid.misfit(texts.as_string_view().value(*at)))),
+            None => Ok(formed),
+        }
+    };
+    let is_text = |of: &DataType| matches!(of, DataType::Utf8View);
+    if told == oid::UUID && is_text(value.data_type()) {
+        return formed(&value);
     }
-    let (elements, misfits) = TextLimit::Uuid.fit_column(lists.values());
-    if let Some(at) = misfits.first() {
-        let problem = TextLimit::Uuid.misfit(lists.values().as_string_view().value(*at));
-        return Err(misfit(n, wanted, &problem));
-    }
-    let DataType::List(element) = value.data_type() else { return Ok(value) };
+    let lists =
+        value.as_list_opt::<i32>().filter(|lists| told == oid::UUID_ARRAY && is_text(lists.values().data_type()));
+    let (Some(lists), DataType::List(element)) = (lists, value.data_type()) else { return Ok(value) };
+    let elements = formed(lists.values())?;
     let lists = ListArray::new(Arc::clone(element), lists.offsets().clone(), elements, lists.nulls().cloned());
     Ok(Arc::new(lists))
 }
@@ -120,14 +126,14 @@ mod tests {
             (1007, b"\0\0\0\x01\0\0\0\0\0\0\0\x17\x7f\xff\xff\xff\0\0\0\x01"),
             (1007, b"\0\0"),
         ] {
-            let error = value(2, Some(bytes), 1, of, &DataType::Int32).unwrap_err();
+            let error = value(2, Some(bytes), 1, of, &Field::new("", DataType::Int32, true)).unwrap_err();
             assert_eq!(error.sqlstate(), "22P03", "{error}");
         }
         for bytes in [&b"\0"[..], b"a text"] {
-            let error = value(1, Some(bytes), 1, oid::BYTEA, &DataType::Utf8View).unwrap_err();
+            let error = value(1, Some(bytes), 1, oid::BYTEA, &Field::new("", DataType::Utf8View, true)).unwrap_err();
             assert_eq!(error.sqlstate(), "42804", "{error}");
         }
-        let error = value(1, Some(b"x"), 0, 0, &DataType::Int32).unwrap_err();
+        let error = value(1, Some(b"x"), 0, 0, &Field::new("", DataType::Int32, true)).unwrap_err();
         assert_eq!((error.sqlstate(), error.message.contains("integer")), ("22P02", true), "{error}");
     }
 }

@@ -14,7 +14,7 @@ mod target;
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
@@ -209,7 +209,7 @@ impl Planner<'_> {
     fn inserted_parts(&self, insert: &Insert) -> Result<Vec<ChangePart>> {
         let (wanted, query) = self.guarded(&insert.query, |context| {
             let target = Target::of(context, &insert.table, "INSERT into")?;
-            Ok((target.types(&target.positions(&insert.columns)?), insert.query.clone()))
+            Ok((target.fields(&target.positions(&insert.columns)?), insert.query.clone()))
         })?;
         let SetExpr::Values(values) = query.body.as_ref() else { return Ok(vec![ChangePart { query, wanted }]) };
         if !is_bare(&query) {
@@ -217,14 +217,14 @@ impl Planner<'_> {
         }
         let mut parts = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
-            let (mut query, mut types) = (template("SELECT 1")?, Vec::with_capacity(row.content.len()));
+            let (mut query, mut fields) = (template("SELECT 1")?, Vec::with_capacity(row.content.len()));
             let SetExpr::Select(select) = query.body.as_mut() else { continue };
             select.projection.clear();
-            for (value, data_type) in row.content.iter().zip(&wanted).filter(|(value, _)| !is_default(value)) {
+            for (value, field) in row.content.iter().zip(&wanted).filter(|(value, _)| !is_default(value)) {
                 select.projection.push(ast::SelectItem::UnnamedExpr(value.clone()));
-                types.push(data_type.clone());
+                fields.push(field.clone());
             }
-            parts.push(ChangePart { query, wanted: types });
+            parts.push(ChangePart { query, wanted: fields });
         }
         Ok(parts)
     }
@@ -235,7 +235,7 @@ impl Planner<'_> {
             let target = Target::of(context, table, "UPDATE")?;
             let columns = target.positions_of(names)?;
             let before = target.schema.fields().len();
-            let wanted = std::iter::repeat_n(None, before).chain(target.types(&columns)).collect::<Vec<_>>();
+            let wanted = std::iter::repeat_n(None, before).chain(target.fields(&columns)).collect::<Vec<_>>();
             Ok((wanted, target.with_defaults(query.clone(), &columns)?))
         })?;
         Ok(ChangePart { query, wanted })
@@ -312,11 +312,11 @@ pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_update(update)
 }
 
-/// A query that is part of a statement, and the types that its columns take; `None` where that is
+/// A query that is part of a statement, and the table's columns that its columns are for; `None` where that is
 /// left to the query.
 pub(crate) struct ChangePart {
     pub(crate) query: Box<ast::Query>,
-    pub(crate) wanted: Vec<Option<DataType>>,
+    pub(crate) wanted: Vec<Option<FieldRef>>,
 }
 
 /// A table as a statement names it.

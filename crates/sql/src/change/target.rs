@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
@@ -65,8 +65,8 @@ impl Target {
         self.positions_of(names)
     }
 
-    pub(super) fn types(&self, columns: &[usize]) -> Vec<Option<DataType>> {
-        columns.iter().map(|at| Some(self.schema.field(*at).data_type().clone())).collect()
+    pub(super) fn fields(&self, columns: &[usize]) -> Vec<Option<FieldRef>> {
+        columns.iter().map(|at| Some(Arc::clone(&self.schema.fields()[*at]))).collect()
     }
 
     pub(super) fn positions_of(&self, names: &[String]) -> Result<Vec<usize>> {

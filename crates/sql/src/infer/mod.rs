@@ -7,54 +7,56 @@
 //! Left out: functions that take several types, beyond those of the table [`argument`]; there a
 //! cast says the type. Cost: one first plan a statement for each round in which types are found.
 
+mod arguments;
+mod known;
+mod written;
+
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
-use arrow::datatypes::{DataType, IntervalUnit};
+use anabranch_batch::TextLimit;
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, InList, Like, ScalarFunction};
 use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::sqlparser::ast::{self, LimitClause, SelectItem, SetExpr};
+use datafusion_expr::sqlparser::ast;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::change::ChangePart;
 use crate::error::Result;
-use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::planner::{Checked, Planner};
 use crate::resolve::common_types::{float_among, union_type};
 use crate::resolve::parameters::{Parameters, index_of};
-use crate::resolve::type_names::{canonical, is_number, is_text};
+use crate::resolve::type_names::is_text;
 use crate::syntax::statement::{Copied, CopyTo, MergePart, Parsed, Statement};
-use crate::syntax::walk::{Look, Looking, look};
+
+use arguments::{argument, operand};
+use known::{Known, kept_form};
+use written::{is_plain_row, written_types};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const TEXT: DataType = DataType::Utf8View;
 
-/// Types found, by parameter.
-struct Found(Vec<Option<DataType>>);
-
-impl Checked for Found {
+impl Checked for Known {
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl Planner<'_> {
-    /// The types of a statement's parameters. `given` are those that are known already.
+    /// A statement's parameters as fields: their types, and marks of those that are `uuid` or
+    /// documents. `given` are the types that are known already.
     ///
     /// # Errors
     /// Whatever planning finds wrong with the statement before types are looked at.
-    pub fn parameter_types(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<DataType>> {
-        let mut known = given.to_vec();
-        known.resize(known.len().max(parsed.parameters), None);
-        let is_open = |known: &[Option<DataType>]| known.iter().any(Option::is_none);
-        if is_open(&known) {
+    pub fn parameter_fields(&self, parsed: &Parsed, given: &[Option<DataType>]) -> Result<Vec<Field>> {
+        let mut known = Known::of(given, parsed.parameters);
+        if known.is_open() {
             let mut parts = self.parts(&parsed.statement)?;
             parts.iter().for_each(|part| written_types(part, &mut known));
             parts.retain(|part| !is_plain_row(&part.query));
-            while is_open(&known) {
+            while known.is_open() {
                 let before = known.clone();
                 self.find(&parts, &mut known);
                 if known == before {
@@ -62,7 +64,7 @@ impl Planner<'_> {
                 }
             }
         }
-        Ok(known.into_iter().map(|known| known.unwrap_or(TEXT)).collect())
+        Ok(known.fields())
     }
 
     /// The queries that a statement consists of.
@@ -97,24 +99,20 @@ impl Planner<'_> {
 
     /// Adds the types that the parts say, given those that are known. A part that cannot be planned
     /// so far says none: planning it in full tells why.
-    fn find(&self, parts: &[ChangePart], known: &mut Vec<Option<DataType>>) {
+    fn find(&self, parts: &[ChangePart], known: &mut Known) {
         for part in parts {
-            let found = guesses().iter().find_map(|guess| self.find_in(part, known, guess).ok());
-            if let Some(Found(types)) = found {
-                *known = types;
+            if let Some(found) = guesses().iter().find_map(|guess| self.find_in(part, known, guess).ok()) {
+                *known = found;
             }
         }
     }
 
-    /// The types known and those that a part says. What is planned of an unknown type counts as a
-    /// `guess`.
-    fn find_in(&self, part: &ChangePart, known: &[Option<DataType>], guess: &Option<DataType>) -> Result<Found> {
-        let guessed: Vec<Option<DataType>> =
-            known.iter().map(|known| known.clone().or_else(|| guess.clone())).collect();
-        self.with_known(Parameters::Known(guessed.into())).guarded(&part.query, |context| {
-            let mut finding = Finding { known: known.to_vec() };
+    /// What is known and what a part says. What is planned of an unknown type counts as a `guess`.
+    fn find_in(&self, part: &ChangePart, known: &Known, guess: &Option<DataType>) -> Result<Known> {
+        self.with_known(Parameters::Known(known.guessed(guess).into())).guarded(&part.query, |context| {
+            let mut finding = Finding { known: known.clone() };
             finding.plan(&context.logical(&part.query)?, &part.wanted)?;
-            Ok(Found(finding.known))
+            Ok(finding.known)
         })
     }
 }
@@ -129,104 +127,13 @@ fn list_of(element: DataType) -> DataType {
     DataType::new_list(element, true)
 }
 
-/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of
-/// values in a row without a table.
-fn written_types(part: &ChangePart, known: &mut [Option<DataType>]) {
-    look(part.query.as_ref(), &mut Written { known });
-    if let SetExpr::Select(select) = part.query.body.as_ref()
-        && select.from.is_empty()
-    {
-        for (item, wanted) in select.projection.iter().zip(&part.wanted) {
-            if let (SelectItem::UnnamedExpr(expr), Some(wanted)) = (item, wanted) {
-                note(known, parameter(expr), wanted);
-            }
-        }
-    }
-}
-
-/// Whether a query is one row of parameters and literals.
-fn is_plain_row(query: &ast::Query) -> bool {
-    let SetExpr::Select(select) = query.body.as_ref() else { return false };
-    let is_value = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(ast::Expr::Value(_)));
-    select.from.is_empty() && select.selection.is_none() && select.projection.iter().all(is_value)
-}
-
-struct Written<'a> {
-    known: &'a mut [Option<DataType>],
-}
-
-impl Looking for Written<'_> {
-    fn query(&mut self, query: &ast::Query) -> Look {
-        let (limit, offset) = match &query.limit_clause {
-            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
-                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-            }
-            Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
-            None => (None, None),
-        };
-        let fetch = query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref());
-        for expr in limit.into_iter().chain(offset).chain(fetch) {
-            note(self.known, parameter(expr), &DataType::Int64);
-        }
-        Look::Continue(())
-    }
-
-    fn expr(&mut self, expr: &ast::Expr) -> Look {
-        if let ast::Expr::Function(ast::Function {
-            over: Some(ast::WindowType::WindowSpec(ast::WindowSpec { window_frame: Some(frame), .. })),
-            ..
-        }) = expr
-            && frame.units != ast::WindowFrameUnits::Range
-        {
-            for bound in std::iter::once(&frame.start_bound).chain(&frame.end_bound) {
-                if let ast::WindowFrameBound::Preceding(Some(n)) | ast::WindowFrameBound::Following(Some(n)) = bound {
-                    note(self.known, parameter(n), &DataType::Int64);
-                }
-            }
-        }
-        Look::Continue(())
-    }
-
-    fn select(&mut self, select: &ast::Select) -> Look {
-        for condition in select.selection.iter().chain(&select.having) {
-            note(self.known, parameter(condition), &DataType::Boolean);
-        }
-        Look::Continue(())
-    }
-}
-
-/// Which parameter a written expression is.
-fn parameter(expr: &ast::Expr) -> Option<usize> {
-    match expr {
-        ast::Expr::Nested(inner) => parameter(inner),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Takes note of a parameter's type, if it is the first one said.
-fn note(known: &mut [Option<DataType>], at: Option<usize>, is: &DataType) {
-    let is = match canonical(is) {
-        // The digits after the point are not part of the type, in PostgreSQL.
-        DataType::Decimal128(..) => numeric::TYPE,
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => DataType::Int64,
-        other => other,
-    };
-    if let Some(known) = at.and_then(|at| known.get_mut(at)) {
-        known.get_or_insert(is);
-    }
-}
-
 /// A walk over a plan that takes note of types.
 struct Finding {
-    known: Vec<Option<DataType>>,
+    known: Known,
 }
 
 impl Finding {
-    fn plan(&mut self, plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<()> {
+    fn plan(&mut self, plan: &LogicalPlan, wanted: &[Option<FieldRef>]) -> Result<()> {
         let mut nodes = Vec::new();
         plan.apply_with_subqueries(|node| {
             nodes.push(node.clone());
@@ -253,7 +160,10 @@ impl Finding {
         }
         if let LogicalPlan::Projection(projection) = top {
             for (expr, wanted) in projection.expr.iter().zip(wanted) {
-                self.expr(expr, projection.input.schema(), wanted.as_ref());
+                if let (Some(at), Some(wanted)) = (index_of(bare(expr)), wanted) {
+                    self.known.note_field(Some(at), wanted);
+                }
+                self.expr(expr, projection.input.schema(), wanted.as_ref().map(|wanted| wanted.data_type()));
             }
         }
         Ok(())
@@ -291,7 +201,7 @@ impl Finding {
     /// in quotes.
     fn type_of(&self, expr: &Expr, schema: &DFSchema) -> Option<DataType> {
         if let Some(at) = index_of(expr) {
-            return self.known.get(at)?.clone();
+            return self.known.type_of(at);
         }
         match expr {
             Expr::Alias(alias) => self.type_of(&alias.expr, schema),
@@ -314,12 +224,15 @@ impl Finding {
         let is_text_beside =
             || values.iter().any(|value| matches!(value, Expr::Literal(literal, _) if !literal.is_null()));
         let common = common.or_else(|| is_text_beside().then_some(TEXT));
+        if let Some(form) = values.iter().find_map(|value| uuid_form(value, schema)) {
+            values.iter().for_each(|value| self.known.note_form(index_of(value), form));
+        }
         values.iter().for_each(|value| self.expr(value, schema, common.as_ref()));
     }
 
     fn expr(&mut self, expr: &Expr, schema: &DFSchema, wanted: Option<&DataType>) {
         if let (Some(at), Some(wanted)) = (index_of(expr), wanted) {
-            return note(&mut self.known, Some(at), wanted);
+            return self.known.note(Some(at), wanted);
         }
         match expr {
             Expr::Alias(alias) => self.expr(&alias.expr, schema, wanted),
@@ -410,6 +323,9 @@ impl Finding {
             }
             let is_literal = matches!(other.as_ref(), Expr::Literal(literal, _) if is_text(&literal.data_type()));
             let beside = self.type_of(other, schema).or_else(|| is_literal.then_some(TEXT));
+            if let Some(form) = uuid_form(other, schema).filter(|_| is_comparison(*op)) {
+                self.known.note_form(index_of(side), form);
+            }
             if let Some(wanted) = beside.and_then(|beside| operand(*op, &beside)) {
                 self.expr(side, schema, Some(&wanted));
             }
@@ -421,6 +337,11 @@ impl Finding {
         let args: Vec<&Expr> = call.args.iter().collect();
         if matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "mod") {
             return self.alike(&args, schema, wanted);
+        }
+        if let ("array_has", [list, element]) = (name, args.as_slice())
+            && let Some(form) = uuid_form(element, schema)
+        {
+            self.known.note_form(index_of(list), form);
         }
         if let Some(wanted) = self.of_lists(name, &args, schema) {
             return args.iter().zip(wanted).for_each(|(arg, wanted)| self.expr(arg, schema, wanted.as_ref()));
@@ -458,70 +379,21 @@ impl Finding {
     }
 }
 
-/// The type of an operand beside one of another type.
-fn operand(op: Operator, beside: &DataType) -> Option<DataType> {
-    let is_moment = matches!(beside, DataType::Timestamp(..) | DataType::Time64(_));
-    match op {
-        Operator::StringConcat if matches!(beside, DataType::List(_)) => Some(beside.clone()),
-        Operator::StringConcat => Some(TEXT),
-        Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => Some(TEXT),
-        Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch => Some(TEXT),
-        Operator::Plus if is_moment => Some(INTERVAL),
-        Operator::Plus if *beside == DataType::Date32 => Some(DataType::Int32),
-        Operator::Multiply | Operator::Divide if *beside == INTERVAL => Some(DataType::Float64),
-        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo
-            if is_number(beside) || is_moment || *beside == INTERVAL || *beside == DataType::Date32 =>
-        {
-            Some(beside.clone())
-        }
-        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo => None,
-        _ => Some(beside.clone()),
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => bare(&alias.expr),
+        expr => expr,
     }
 }
 
-/// The type of an argument of a function of one type; `None` where the argument alone decides.
-fn argument(function: &str, n_args: usize, at: usize) -> Option<DataType> {
-    let whole = Some(DataType::Int32);
-    match (function, at) {
-        ("round" | "trunc", 0) if n_args == 2 => Some(numeric::TYPE),
-        ("round" | "trunc", _) if n_args == 2 => whole,
-        ("abs" | "sign" | "negative", _) => Some(DataType::Float64),
-        (name, _) if OF_DOUBLES.contains(&name) => Some(DataType::Float64),
-        ("left" | "right" | "repeat" | "lpad" | "rpad", 1) => whole,
-        ("substr" | "substring", 1 | 2) | ("split_part", 2) => whole,
-        ("chr", 0) | ("make_date" | "make_interval", _) => whole,
-        ("to_hex", 0) => Some(DataType::Int64),
-        (name, _) if OF_TEXTS.contains(&name) => Some(TEXT),
-        _ => None,
-    }
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Functions whose other arguments are texts.
-const OF_TEXTS: [&str; 26] = [
-    "ascii",
-    "btrim",
-    "char_length",
-    "character_length",
-    "concat",
-    "concat_ws",
-    "initcap",
-    "left",
-    "length",
-    "lower",
-    "lpad",
-    "ltrim",
-    "md5",
-    "octet_length",
-    "position",
-    "regexp_replace",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "rpad",
-    "rtrim",
-    "split_part",
-    "strpos",
-    "translate",
-    "upper",
-];
+/// The form of a column of `uuid`. (What is compared with a document is compared as it is written.)
+fn uuid_form(expr: &Expr, schema: &DFSchema) -> Option<TextLimit> {
+    let Expr::Column(column) = bare(expr) else { return None };
+    let (_, field) = schema.qualified_field_from_column(column).ok()?;
+    kept_form(field).filter(|form| *form == TextLimit::Uuid)
+}
