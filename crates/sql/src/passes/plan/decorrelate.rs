@@ -22,6 +22,8 @@ use datafusion_expr::logical_plan::{Aggregate, Filter, LogicalPlan, LogicalPlanB
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 
+use crate::passes::plan::unnest::guards::{answered, asking};
+
 /// The column that is true for rows of the subquery and null for a domain value without any.
 const PRESENT: &str = "__present";
 
@@ -46,19 +48,15 @@ fn replace_in(node: LogicalPlan, n_replaced: &mut usize) -> DfResult<Transformed
     let mut exprs = Vec::new();
     for expr in node.expressions() {
         let name = names.save(&expr);
-        let replaced = expr.transform_up(|e| match &e {
-            Expr::ScalarSubquery(subquery) => match parts(subquery, &input) {
-                Some(parts) => {
-                    let (joined, value) = parts.join_to(&input, *n_replaced)?;
-                    *n_replaced += 1;
-                    input = joined;
-                    Ok(Transformed::yes(value))
-                }
-                None => Ok(Transformed::no(e)),
-            },
-            _ => Ok(Transformed::no(e)),
+        let replaced = answered(expr, &[], &mut |part, conditions| {
+            let Expr::ScalarSubquery(subquery) = &part else { return Ok(part) };
+            let Some(parts) = parts(subquery, &input) else { return Ok(part) };
+            let (joined, value) = parts.join_to(&input, conditions, *n_replaced)?;
+            *n_replaced += 1;
+            input = joined;
+            Ok(value)
         })?;
-        exprs.push(name.restore(replaced.data));
+        exprs.push(name.restore(replaced));
     }
     if *n_replaced == before {
         return Ok(Transformed::no(node));
@@ -142,15 +140,16 @@ pub(crate) fn mentions_outer(plan: &LogicalPlan) -> bool {
 }
 
 impl Parts {
-    /// The input with the subquery's value appended, and the name of that value.
-    fn join_to(self, input: &LogicalPlan, n: usize) -> DfResult<(LogicalPlan, Expr)> {
+    /// The input with the subquery's value appended, and the name of that value. Rows for which the
+    /// conditions are true ask for it.
+    fn join_to(self, input: &LogicalPlan, conditions: &[Expr], n: usize) -> DfResult<(LogicalPlan, Expr)> {
         let domain = format!("__domain_{n}");
         let result = format!("__scalar_{n}");
         let keys: Vec<String> = (0..self.outer.len()).map(|k| format!("__outer_{k}")).collect();
         let key = |table: &str, k: usize| Column::new(Some(table.to_string()), keys[k].clone());
 
         let columns = self.outer.iter().zip(&keys).map(|(column, name)| Expr::Column(column.clone()).alias(name));
-        let domain_plan = LogicalPlanBuilder::from(input.clone())
+        let domain_plan = LogicalPlanBuilder::from(asking(input, conditions)?)
             .project(columns.collect::<Vec<_>>())?
             .distinct()?
             .alias(domain.as_str())?

@@ -1,7 +1,7 @@
 //! Sets of groups in each other, and groups that come twice.
 //!
 //! ```text
-//! GROUP BY ()                              no GROUP BY
+//! GROUP BY ()                              no GROUP BY, and HAVING count(*) >= 0
 //! GROUP BY ROLLUP ((a, b), c)               GROUP BY GROUPING SETS ((a, b, c), (a, b), ())
 //! GROUP BY GROUPING SETS (a, ROLLUP (a, b)) GROUP BY GROUPING SETS ((a), (a, b), (a), ())
 //! GROUP BY DISTINCT ROLLUP (a), ROLLUP (a)  GROUP BY GROUPING SETS ((a), ())
@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select};
 
 use crate::error::{Result, SqlError};
+use crate::syntax::parse::parse_expr;
 use crate::syntax::parse::spellings::DISTINCT_SETS;
 use crate::syntax::relation_calls::called;
 
@@ -19,6 +20,16 @@ use crate::syntax::relation_calls::called;
 const SETS_MAX: usize = 4096;
 
 type Sets = Vec<Vec<Expr>>;
+
+/// One row, also where nothing else in the select is an aggregate.
+fn as_total(select: &mut Select) -> Result<()> {
+    const ALWAYS: &str = "count(*) >= 0";
+    select.having = Some(match &select.having {
+        Some(having) => parse_expr(&format!("({having}) AND {ALWAYS}"))?,
+        None => parse_expr(ALWAYS)?,
+    });
+    Ok(())
+}
 
 /// Rewrites the GROUP BY of a select.
 ///
@@ -28,7 +39,11 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
     let is_mark = |expr: &Expr| matches!(expr, Expr::Identifier(name) if name.value == DISTINCT_SETS);
     let is_distinct = groups.first().is_some_and(is_mark);
+    let n_before = groups.len();
     groups.retain(|expr| !is_mark(expr) && !matches!(expr, Expr::Tuple(parts) if parts.is_empty()));
+    if groups.is_empty() && (n_before > 0 || select.having.is_some()) {
+        return as_total(select);
+    }
     for group in groups.iter_mut() {
         let has_tuple = |parts: &Sets| parts.iter().any(|part| part.len() > 1);
         match group {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Column, DFSchemaRef, JoinType, NullEquality, Result as DfResult};
 use datafusion_expr::logical_plan::{Filter, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, lit, when};
 
-use super::free::{free_of, subquery_of};
+use super::free::{free_of, has_subquery, subquery_of};
+use super::guards::asking;
 use super::replaced::Replaced;
 use super::{Domain, Unnesting, named_as, refused, replaced, show};
 
@@ -122,7 +124,14 @@ impl Unnesting<'_> {
         };
         let outer: Vec<Column> =
             free_of(&right)?.into_iter().filter(|column| left.schema().has_column(column)).collect();
-        let inner = self.domain_of(&left, &outer)?;
+        // (Rows of the left that the condition joins with nothing ask nothing.)
+        let conjuncts = condition.iter().flat_map(split_conjunction);
+        let decides = |part: &&Expr| {
+            let is_of_left = part.column_refs().into_iter().all(|column| left.schema().has_column(column));
+            is_of_left && !part.contains_outer() && !has_subquery(part)
+        };
+        let conditions: Vec<Expr> = conjuncts.filter(decides).cloned().collect();
+        let inner = self.domain_of(&asking(&left, &conditions)?, &outer)?;
         let (right, right_keys) = self.push(right, Some(&inner))?;
         let joined_schema = (*left.schema()).as_ref().join(right.schema())?;
         let condition =

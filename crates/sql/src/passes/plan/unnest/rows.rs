@@ -9,12 +9,13 @@ use datafusion_expr::logical_plan::{
     Aggregate, Extension, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType, Sort,
     SubqueryAlias, Union, Unnest, Values, Window,
 };
+use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion_expr::{
     Expr, UserDefinedLogicalNodeCore, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, cast,
     lit,
 };
 
-use super::free::subquery_of;
+use super::free::{has_subquery, subquery_of};
 use super::loops::Widening;
 use super::{Domain, PRESENT, Unnesting, named_as, refused, replaced, set_node, show};
 use crate::functions::table::FUNCTIONS;
@@ -33,7 +34,15 @@ impl Unnesting<'_> {
         let (rows, keys) = self.push(Arc::unwrap_or_clone(filter.input), domain)?;
         let predicate = replaced(filter.predicate, domain, &keys, rows.schema(), &own)?;
         let before = rows.schema().columns();
-        let (rows, mut predicates) = self.over(rows, vec![predicate])?;
+        // (Rows that other conditions remove ask nothing.)
+        let (asking, plain): (Vec<Expr>, Vec<Expr>) =
+            split_conjunction_owned(predicate).into_iter().partition(has_subquery);
+        let rows = match conjunction(plain) {
+            Some(plain) => LogicalPlan::Filter(Filter::try_new(plain, Arc::new(rows))?),
+            None => rows,
+        };
+        let Some(asking) = conjunction(asking) else { return Ok((rows, keys)) };
+        let (rows, mut predicates) = self.over(rows, vec![asking])?;
         let is_widened = rows.schema().fields().len() > before.len();
         let predicate = predicates.pop().unwrap_or_else(|| lit(true));
         let filtered = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(rows))?);

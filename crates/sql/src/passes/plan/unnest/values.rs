@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, JoinType, NullEquality, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit, when};
 
-use super::free::{free_of, has_subquery, subquery_of};
+use super::free::{free_of, has_subquery};
+use super::guards::{answered, asking};
 use super::{Domain, Unnesting, refused};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::table::FUNCTIONS;
@@ -36,22 +36,19 @@ impl Unnesting<'_> {
         let base = rows.clone();
         let mut out = Vec::with_capacity(exprs.len());
         for expr in exprs {
-            let changed = expr.transform_up(|part| {
-                if subquery_of(&part).is_none() {
-                    return Ok(Transformed::no(part));
-                }
-                let (joined, value) = self.with_value(rows.clone(), &base, part)?;
+            let answers = answered(expr, &[], &mut |part, conditions| {
+                let (joined, value) = self.with_value(rows.clone(), &asking(&base, conditions)?, part)?;
                 rows = self.small(joined)?;
-                Ok(Transformed::yes(value))
-            })?;
-            out.push(changed.data);
+                Ok(value)
+            });
+            out.push(answers?);
         }
         Ok((rows, out))
     }
 
     /// Rows with the value of a subquery, and the expression that stands for it. `base` has the
-    /// rows without the values of other subqueries, which are joined to the left and so leave each
-    /// row: the domain is taken of it, or it would double with each subquery.
+    /// rows that ask for it, without the values of other subqueries, which are joined to the left
+    /// and so leave each row: the domain is taken of it, or it would double with each subquery.
     pub(super) fn with_value(
         &mut self,
         rows: LogicalPlan,
