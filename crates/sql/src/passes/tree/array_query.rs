@@ -4,14 +4,28 @@
 //!     ARRAY(SELECT x FROM t WHERE c ORDER BY y)    (SELECT array_agg(x ORDER BY y) FROM t WHERE c), or an empty list
 //! ```
 //!
+//!
+//! Rows of a function come in its order:
+//!
+//! ```text
+//!     ARRAY(SELECT upper(unnest(a)))          (SELECT array_agg(upper(__e) ORDER BY __place) FROM unnest(a) WITH ORDINALITY ..)
+//! ```
+//!
 //! A query that does more than filter is a derived table, whose rows are numbered in its order.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
 };
 
+use super::inner_order;
+use super::series::gives_rows;
 use super::subquery::{around, expr as parsed, is_plain};
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::template::template;
+use crate::syntax::walk::change_outside_queries;
+
+/// The column of what a function of rows yields.
+const ELEMENT: &str = "__e";
 
 /// Rewrites the call.
 ///
@@ -23,6 +37,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     if !function.name.to_string().eq_ignore_ascii_case("array") {
         return Ok(());
     }
+    let of_call = of_one_call(query);
+    let query = of_call.as_ref().unwrap_or(query);
     let list = match value_of(query)? {
         Some(value) if is_plain(query) => of_plain(query, &value)?,
         _ => of_rows(query.as_ref().clone())?,
@@ -36,6 +52,37 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     *expr = call;
     Ok(())
+}
+
+/// A query without FROM whose item has one call of a function of rows: the call stands in FROM.
+fn of_one_call(query: &Query) -> Option<Box<Query>> {
+    let mut query = Box::new(query.clone());
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_mut_slice()
+    else {
+        return None;
+    };
+    if !select.from.is_empty() || query.order_by.is_some() {
+        return None;
+    }
+    let mut calls = Vec::new();
+    let replaced = change_outside_queries(value, &mut |part| {
+        if let Expr::Function(call) = part
+            && call.over.is_none()
+            && gives_rows(&call.name.to_string().to_lowercase())
+        {
+            calls.push(call.clone());
+            *part = Expr::Identifier(Ident::new(ELEMENT));
+        }
+        Ok(())
+    });
+    let ([call], Ok(())) = (calls.as_slice(), replaced) else { return None };
+    let SetExpr::Select(from) = *template(&format!("SELECT 1 FROM {call} AS __rows({ELEMENT})")).ok()?.body else {
+        return None;
+    };
+    select.from = from.from;
+    Some(query)
 }
 
 /// The one item of a select, where the text tells.
@@ -56,6 +103,10 @@ fn of_plain(query: &Query, value: &Expr) -> Result<Box<Query>> {
         None => String::new(),
     };
     if let SetExpr::Select(select) = query.body.as_mut() {
+        let order = match order.is_empty() {
+            true => inner_order::place_key(select).map(|keys| format!(" ORDER BY {}", keys[0])).unwrap_or_default(),
+            false => order,
+        };
         select.projection = vec![SelectItem::UnnamedExpr(parsed(&format!("array_agg({value}{order})"))?)];
     }
     Ok(Box::new(query))

@@ -51,6 +51,12 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             let rest: String = rest.iter().map(|arg| format!(", {arg}")).collect();
             format!("{name}(CAST({value} AS bytea){rest})")
         }
+        ("jsonb_path_query_array" | "jsonb_path_query_first", [Expr::Value(value), rest @ ..])
+            if matches!(value.value, Value::SingleQuotedString(_)) =>
+        {
+            let rest: String = rest.iter().map(|arg| format!(", {arg}")).collect();
+            format!("{name}(jsonb_in({value}){rest})")
+        }
         ("justify_interval" | "justify_days" | "justify_hours", [Expr::Value(value)])
             if matches!(value.value, Value::SingleQuotedString(_)) =>
         {

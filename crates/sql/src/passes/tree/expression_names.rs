@@ -65,7 +65,7 @@ fn figured(expr: &Expr) -> Option<Figured> {
         Expr::Tuple(_) => named("row"),
         Expr::Extract { .. } => named("extract"),
         Expr::AtTimeZone { .. } => named("timezone"),
-        Expr::Substring { .. } => named("substring"),
+        Expr::Substring { shorthand, .. } => named(if *shorthand { "substr" } else { "substring" }),
         Expr::Position { .. } => named("position"),
         Expr::Overlay { .. } => named("overlay"),
         Expr::Ceil { .. } => named("ceil"),

@@ -6,16 +6,24 @@
 //!     array_agg(a ORDER BY q.__order_0 DESC) FROM (SELECT a, b AS __order_0 FROM t ..) q
 //! ```
 //!
+//! Lists made of the rows of a function are in the order of these:
+//!
+//! ```text
+//!     string_agg(w, ' ') FROM unnest(a) AS w
+//!     string_agg(w, ' ' ORDER BY w.__place) FROM unnest(a) WITH ORDINALITY AS w(w, __place)
+//! ```
+//!
 //! Rows have no order here, and PostgreSQL promises none; but its lists come in this one, and users
 //! rely on it. A call with an order of its own keeps that. Joins mix the rows, so they are left as
 //! they are.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SetExpr, TableFactor, Value,
+    Expr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 
 use super::expression_names::item_name;
+use super::series::{self, Series};
 use crate::error::Result;
 use crate::syntax::names::fold;
 use crate::syntax::walk::change_outside_queries;
@@ -23,18 +31,15 @@ use crate::syntax::walk::change_outside_queries;
 /// Aggregates whose answer tells the order of their rows.
 const ORDERED: [&str; 5] = ["array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg"];
 
-/// Carries the order of the one ordered query of FROM into the aggregates over it.
+/// The column of a row's place among those of its function.
+const PLACE: &str = "__place";
+
+/// Carries the order of the one ordered query of FROM, or of the rows of its one function, into the
+/// aggregates over it.
 ///
 /// # Errors
 /// None.
 pub(super) fn carry(select: &mut Select) -> Result<()> {
-    let [from] = select.from.as_mut_slice() else { return Ok(()) };
-    let TableFactor::Derived { subquery, alias: Some(alias), lateral: false, .. } = &mut from.relation else {
-        return Ok(());
-    };
-    if !from.joins.is_empty() || !alias.columns.is_empty() || subquery.order_by.is_none() {
-        return Ok(());
-    }
     let mut is_wanted = false;
     let mut looked = select.projection.clone();
     for item in &mut looked {
@@ -43,7 +48,10 @@ pub(super) fn carry(select: &mut Select) -> Result<()> {
             Ok(())
         })?;
     }
-    let Some(keys) = is_wanted.then(|| outer_keys(subquery, &alias.name)).flatten() else { return Ok(()) };
+    if !is_wanted {
+        return Ok(());
+    }
+    let Some(keys) = place_key(select).or_else(|| ordered_keys(select)) else { return Ok(()) };
     for item in &mut select.projection {
         change_outside_queries(item, &mut |expr| {
             if let Some(clauses) = open_call(expr) {
@@ -53,6 +61,37 @@ pub(super) fn carry(select: &mut Select) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The keys of the one ordered query of FROM.
+fn ordered_keys(select: &mut Select) -> Option<Vec<OrderByExpr>> {
+    let [from] = select.from.as_mut_slice() else { return None };
+    let TableFactor::Derived { subquery, alias: Some(alias), lateral: false, .. } = &mut from.relation else {
+        return None;
+    };
+    let is_plain = from.joins.is_empty() && alias.columns.is_empty() && subquery.order_by.is_some();
+    is_plain.then(|| outer_keys(subquery, &alias.name)).flatten()
+}
+
+/// The place of a row of the one function in FROM, which gives it from here on.
+pub(super) fn place_key(select: &mut Select) -> Option<Vec<OrderByExpr>> {
+    let [from] = select.from.as_mut_slice() else { return None };
+    let Series { table, columns, .. } = series::of(&from.relation).ok().flatten().filter(|_| from.joins.is_empty())?;
+    let (alias, ordinality) = match &mut from.relation {
+        TableFactor::Table { alias, with_ordinality, .. }
+        | TableFactor::Function { alias, with_ordinality, .. }
+        | TableFactor::UNNEST { alias, with_ordinality, .. } => (alias, with_ordinality),
+        _ => return None,
+    };
+    if *ordinality {
+        return None;
+    }
+    *ordinality = true;
+    let names = columns.into_iter().chain([PLACE.to_owned()]).map(|name| Ident::with_quote('"', name));
+    let columns = names.map(|name| TableAliasColumnDef { name, data_type: None }).collect();
+    *alias = Some(TableAlias { explicit: true, name: table.clone(), columns, at: None });
+    let place = Expr::CompoundIdentifier(vec![table, Ident::with_quote('"', PLACE)]);
+    Some(vec![OrderByExpr { expr: place, options: OrderByOptions::default(), with_fill: None }])
 }
 
 /// Drops constants from the order within a call, which they say nothing of: DataFusion takes

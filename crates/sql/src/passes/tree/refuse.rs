@@ -172,7 +172,7 @@ pub(super) fn factor(factor: &TableFactor) -> Result<()> {
             "FOR SYSTEM_TIME AS OF",
             "Reads see the present; keep history in a table with a time column.",
         )),
-        TableFactor::Table { sample: Some(_), .. } => {
+        TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
             Err(SqlError::unsupported("TABLESAMPLE", "Filter by a condition on the key."))
         }
         TableFactor::TableFunction { .. } => Err(SqlError::unsupported(

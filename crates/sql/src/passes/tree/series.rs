@@ -170,9 +170,15 @@ fn unnested(list: &str) -> String {
     }
 }
 
+/// Whether a function yields several rows.
+pub(super) fn gives_rows(name: &str) -> bool {
+    let of_lists = ["unnest", "generate_series", "generate_subscripts", "string_to_table", "regexp_split_to_table"];
+    of_lists.contains(&name) || matches!(name, "regexp_matches" | "pg_partition_ancestors") || lists_of(name).is_some()
+}
+
 /// The lists whose elements the call yields, as text.
 fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
-    let args: Vec<String> = given.iter().map(ToString::to_string).collect();
+    let mut args: Vec<String> = given.iter().map(ToString::to_string).collect();
     match name {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
         "string_to_table" => Some(vec![format!("string_to_array({})", args.join(", "))]),
@@ -180,6 +186,11 @@ fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
         "regexp_matches" => Some(vec![format!("{REGEXP_ROWS}({})", args.join(", "))]),
         "unnest" => Some(args),
         ROWS_FROM => rows_from(given),
+        // (There are no partitions; psql asks for those above a table.)
+        "pg_partition_ancestors" if args.len() == 1 => {
+            let number = format!("CAST({} AS oid)", args[0]);
+            Some(vec![format!("array_remove(ARRAY[{number}], {number})")])
+        }
         "generate_subscripts" if args.len() == 3 => Some(vec![format!(
             "(CASE WHEN {} THEN array_reverse(generate_series(1, array_length({list}, {dimension}))) \
              ELSE generate_series(1, array_length({list}, {dimension})) END)",
@@ -189,8 +200,19 @@ fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
         )]),
         name => {
             let of_documents = lists_of(name)?.iter();
+            if let (true, Some(document)) = (name.starts_with("jsonb_"), args.first_mut()) {
+                *document = as_document(document);
+            }
             Some(of_documents.map(|(list, _)| format!("{list}({})", args.join(", "))).collect())
         }
+    }
+}
+
+/// A literal in quotes in the form that documents are kept in: members once, in their order.
+fn as_document(argument: &str) -> String {
+    match argument.starts_with('\'') && argument.ends_with('\'') {
+        true => format!("CAST({argument} AS jsonb)"),
+        false => argument.to_owned(),
     }
 }
 
@@ -246,7 +268,7 @@ fn within_expression(item: &mut SelectItem) -> Result<()> {
         let Expr::Function(function) = part else { return Ok(()) };
         let FunctionArguments::List(list) = &function.args else { return Ok(()) };
         let name = function.name.to_string().to_lowercase();
-        if !matches!(name.as_str(), "generate_series" | "string_to_table" | "regexp_matches") {
+        if name == "unnest" || !gives_rows(&name) {
             // (What the function already unnests stays a list.)
             return if name == "unnest" { as_list(part) } else { Ok(()) };
         }

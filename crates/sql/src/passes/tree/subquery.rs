@@ -18,6 +18,7 @@ use datafusion_expr::sqlparser::parser::Parser;
 
 use super::expression_names::item_name;
 use super::rows::row;
+use super::series::gives_rows;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
 use crate::passes::tree::json_lists::is_written_aggregate;
@@ -67,7 +68,14 @@ pub(super) fn select_values(expr: &mut Expr) -> Result<()> {
     if let Expr::InSubquery { subquery, .. } = expr
         && matches!(subquery.body.as_ref(), SetExpr::Values(_))
     {
-        *subquery = around("SELECT __c FROM (SELECT 1) AS __values(__c)", subquery.as_ref().clone())?;
+        let n_columns = match subquery.body.as_ref() {
+            SetExpr::Values(values) => values.rows.first().map_or(1, |row| row.content.len()),
+            _ => 1,
+        };
+        let columns: Vec<String> = (0..n_columns).map(|n| format!("__c{n}")).collect();
+        let columns = columns.join(", ");
+        let text = format!("SELECT {columns} FROM (SELECT 1) AS __values({columns})");
+        *subquery = around(&text, subquery.as_ref().clone())?;
     }
     Ok(())
 }
@@ -360,7 +368,7 @@ impl Shape {
             let name = function.name.to_string().to_lowercase();
             if function.over.is_some() {
                 self.windows = true;
-            } else if matches!(name.as_str(), "unnest" | "generate_series") {
+            } else if gives_rows(&name) {
                 self.lists = true;
             } else if FUNCTIONS.aggregate.contains_key(&name) || name == "one_row" || is_written_aggregate(&name) {
                 self.aggregates = true;

@@ -18,6 +18,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::columns::{Known, factor_columns};
 use super::made_up_rows::{MadeUp, made_up};
+use super::series::gives_rows;
 use datafusion_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 
 use crate::error::{Result, SqlError};
@@ -166,6 +167,7 @@ fn name_of(factor: &TableFactor) -> Option<String> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. } => Some(fold(&alias.name)),
         TableFactor::Table { name, args: None, .. } => {
             let name = object_name(name).ok()?;
@@ -177,12 +179,16 @@ fn name_of(factor: &TableFactor) -> Option<String> {
 
 /// Whether a factor is a function of documents whose rows are single values.
 fn has_values(factor: &TableFactor) -> bool {
-    let (TableFactor::Table { name, args: Some(_), with_ordinality: false, .. }
-    | TableFactor::Function { name, with_ordinality: false, .. }) = factor
-    else {
-        return false;
+    let (name, alias) = match factor {
+        TableFactor::Table { name, args: Some(_), with_ordinality: false, alias, .. }
+        | TableFactor::Function { name, with_ordinality: false, alias, .. } => (name.to_string(), alias),
+        TableFactor::UNNEST { with_ordinality: false, alias, .. } => ("unnest".to_owned(), alias),
+        _ => return false,
     };
-    lists_of(&name.to_string().to_lowercase()).is_some_and(|lists| lists.len() == 1)
+    let name = name.to_lowercase();
+    let has_name = alias.as_ref().is_some_and(|alias| alias.columns.len() == 1);
+    // (Of others the table and its column have one name.)
+    lists_of(&name).map_or(has_name && gives_rows(&name), |lists| lists.len() == 1)
 }
 
 /// `t.*` among arguments is the row of the table.
