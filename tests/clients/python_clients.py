@@ -107,7 +107,9 @@ def psycopg_transactions(at):
             one.execute("INSERT INTO py_tx VALUES (1, 1)")
             one.commit()
             raise AssertionError("a key was there twice")
-        except psycopg.errors.UniqueViolation:
+        except psycopg.errors.UniqueViolation as error:
+            told = (error.diag.schema_name, error.diag.table_name, error.diag.constraint_name)
+            assert told == ("public", "py_tx", "py_tx_pkey"), told
             one.rollback()
         try:
             one.execute("SELECT x FROM nowhere")
@@ -209,6 +211,12 @@ def psycopg_read_only(at):
             raise AssertionError("a reader wrote")
         except psycopg.errors.ReadOnlySqlTransaction:
             pass
+        for reads in ("SELECT * FROM read_csv('/etc/passwd', delim => ':')", "COPY (SELECT * FROM '/etc/x.csv') TO STDOUT"):
+            try:
+                connection.execute(reads)
+                raise AssertionError("a reader read a file of the server")
+            except psycopg.errors.InsufficientPrivilege:
+                pass
     try:
         psycopg.connect(**{**options, "password": "wrong"})
         raise AssertionError("a wrong password was taken")

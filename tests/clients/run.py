@@ -161,6 +161,13 @@ def http(at):
     with ask("/subscribe?relation=ht") as events:
         lines = [events.readline().decode().strip() for _ in range(2)]
     assert lines[0] == "event: change" and json.loads(lines[1][6:])["a"] == 1, lines
+    # (Columns named like the protocol's, and like each other, keep their values.)
+    ask("/query", b"CREATE TABLE ht_named (time int, diff int); INSERT INTO ht_named VALUES (77, 88)")
+    with ask("/subscribe?relation=ht_named") as events:
+        change = json.loads([events.readline().decode().strip() for _ in range(2)][1][6:])
+    assert (change["diff"], change["time_1"], change["diff_1"]) == (1, 77, 88), change
+    answer = json.load(ask("/query", b"SELECT 1 AS a, 2 AS a"))
+    assert answer["rows"] == [{"a": 1, "a_1": 2}], answer
 
 
 # Checks that do not hold yet, and why. They run when they are named.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
+use anabranch_sql::files::reads_files;
 use anabranch_sql::statement::{Access, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement};
 use arrow::array::ArrayRef;
 
@@ -347,6 +348,12 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
         Statement::Prepare(prepare) => &prepare.statement.statement,
         other => other,
     };
+    if reads_files(asked) {
+        return Err(Error::invalid("permission denied to read files of the server")
+            .with_sqlstate("42501")
+            .with_detail("The connection may only read, and what its user may read are relations.")
+            .with_hint("A user who may write makes a source of the file: CREATE SOURCE .. WITH (path = ..)."));
+    }
     // A file is written where the engine runs.
     let writes_file = matches!(statement, Statement::CopyTo(copy) if copy.to != CopyEnd::Client);
     match writes(asked) || writes_file {

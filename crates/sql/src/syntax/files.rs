@@ -84,7 +84,7 @@ pub fn with_tables<E: From<SqlError>>(
 }
 
 /// Whether a file stands somewhere in the statement's query.
-fn reads_files(statement: &Statement) -> bool {
+pub fn reads_files(statement: &Statement) -> bool {
     let query = match statement {
         Statement::Select { query, .. }
         | Statement::Insert(Insert { query, .. })
