@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anabranch_batch::{TextLimit, TimePrecision, numeric, types};
 use anabranch_sql::output::printer;
+use anabranch_sql::table::own_name;
 use anabranch_sql::{column_type_name, input, sql_name};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -225,12 +226,12 @@ pub(crate) fn check_not_null(target: Target<'_>, columns: &[ArrayRef]) -> Result
         }
         let row = (0..column.len()).find(|row| column.is_null(*row)).unwrap_or(0);
         return Err(Error::data(format!(
-            "null value in column \"{}\" of {} \"{}\", which is NOT NULL",
+            "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
             field.name(),
-            target.kind,
-            target.name
+            own_name(target.name)
         ))
-        .with_detail(format!("The row is ({}).", row_text(columns, row))));
+        .with_detail(format!("Failing row contains ({}).", row_text(columns, row)))
+        .about_column(target.name, field.name()));
     }
     Ok(())
 }

@@ -29,8 +29,21 @@ pub struct Error {
     /// Line and column in the script, from 1, when the planner knew only these. Four bytes each: an
     /// error is the other half of every result, and stays within 128 bytes.
     pub(crate) line_column: Option<(u32, u32)>,
+    /// What it is about, for programs that look for more than a message.
+    pub subject: Option<Box<ErrorSubject>>,
     /// Its SQLSTATE, where the message does not tell; see [`Error::sqlstate`].
     pub(crate) code: Option<&'static str>,
+}
+
+/// What broke a constraint, as PostgreSQL tells it beside the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorSubject {
+    /// The relation, after its schema unless that is `public`.
+    pub relation: String,
+    /// The column that forbids NULL.
+    pub column: Option<String>,
+    /// The constraint, or the index that is unique.
+    pub constraint: Option<String>,
 }
 
 /// Who must act on an [`Error`].
@@ -70,7 +83,8 @@ const TIMED_OUT: &str = "canceling statement due to statement timeout";
 impl Error {
     /// An error of that kind, with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), detail: None, hint: None, position: None, line_column: None, code: None }
+        let message = message.into();
+        Error { kind, message, detail: None, hint: None, position: None, line_column: None, subject: None, code: None }
     }
 
     /// The statement or argument is wrong.
@@ -136,6 +150,23 @@ impl Error {
         self
     }
 
+    /// The same error about a constraint of a relation.
+    #[must_use]
+    pub(crate) fn about_constraint(self, relation: &str, constraint: &str) -> Error {
+        self.about(ErrorSubject { relation: relation.into(), column: None, constraint: Some(constraint.into()) })
+    }
+
+    /// The same error about a column of a relation.
+    #[must_use]
+    pub(crate) fn about_column(self, relation: &str, column: &str) -> Error {
+        self.about(ErrorSubject { relation: relation.into(), column: Some(column.into()), constraint: None })
+    }
+
+    fn about(mut self, subject: ErrorSubject) -> Error {
+        self.subject = Some(Box::new(subject));
+        self
+    }
+
     /// The same error, placed at a byte offset of the script.
     #[must_use]
     pub fn at(mut self, position: usize) -> Error {
@@ -197,6 +228,7 @@ impl From<SqlError> for Error {
             line_column: error
                 .line_column
                 .and_then(|(line, column)| Some((line.try_into().ok()?, column.try_into().ok()?))),
+            subject: None,
             code: sqlstate::of_planner(error.kind),
         }
     }

@@ -85,7 +85,7 @@ pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
 pub use copy::encode::CopyData;
 pub use database::{Connection, Database, DatabaseOptions};
 pub use datafusion_common::ScalarValue;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, ErrorSubject};
 pub use interrupt::Interrupt;
 pub use prepared::Prepared;
 pub use session::{

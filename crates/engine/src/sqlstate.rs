@@ -81,7 +81,6 @@ const PHRASES: &[(&str, &str)] = &[
     ("Hour value", "22008"),
     ("cannot infer common argument type for logical", "42804"),
     ("duplicate key", "23505"),
-    ("would appear", "23505"),
     ("null value in column", "23502"),
     ("cannot change a row a second time", "21000"),
     ("more than one row returned", "21000"),

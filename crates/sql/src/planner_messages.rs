@@ -47,6 +47,9 @@ pub(crate) fn from_message(message: &str) -> SqlError {
         let name = rest.split('\'').next().unwrap_or(rest);
         return SqlError::new(ErrorKind::UnknownName, format!("function {name} does not exist"));
     }
+    if let Some(table) = line.strip_prefix("Invalid qualifier ") {
+        return SqlError::new(ErrorKind::UnknownName, format!("missing FROM-clause entry for table \"{table}\""));
+    }
     if let Some((_, told)) = line.split_once("coercion failed with: ")
         && let Some(error) = of_coercion(told)
     {

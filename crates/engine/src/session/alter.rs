@@ -43,6 +43,9 @@ impl Session {
             self.stop_source(&alter.name)?;
             return Ok(Outcome::done(tag));
         }
+        if matches!(alter.actions.as_slice(), [AlterAction::Nothing]) {
+            return Ok(Outcome::done(tag));
+        }
         if kind != ObjectKind::Table {
             return Err(Error::invalid(format!("\"{}\" is a {}, not a table", alter.name, kind_name(kind)))
                 .with_sqlstate("42809")
@@ -293,7 +296,7 @@ impl Session {
         let rows = self.number_rows(&after, rows)?;
         let rows = self.fit_rows(&after, rows).map_err(|error| about(error, &object.name, draft))?;
         let named = object_named(&after, &object.name);
-        for key in self.unique_keys(object).into_iter().filter(|key| !key.is_primary) {
+        for key in self.unique_keys(object).into_iter().filter(|key| !key.is_primary()) {
             let at = |column: &usize| after.schema.index_of(object.schema.field(*column).name()).ok();
             // (A key of a column that goes, goes with it.)
             let Some(columns) = key.columns.iter().map(at).collect::<Option<Vec<usize>>>() else { continue };

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use anabranch_batch::Time;
-use anabranch_sql::statement::{Alter, AlterAction, CreateIndex, Drop, ObjectKind, Statement};
+use anabranch_sql::statement::{Alter, AlterAction, Drop, ObjectKind, Statement};
 
 use super::outcome::Outcome;
 use super::state::Session;
@@ -27,11 +27,12 @@ impl Session {
         if let Statement::Alter(alter) = statement {
             self.check_alters_no_staged(alter)?;
         }
-        if let Statement::CreateIndex(CreateIndex { relation, columns, is_unique: true, .. }) = statement
+        if let Statement::CreateIndex(create) = statement
+            && create.is_unique
             && self.has_staged()
         {
             // (With the transaction's rows, which the index itself does not see yet.)
-            self.check_unique_rows(relation, columns)?;
+            self.check_unique_rows(create)?;
         }
         let target = self.target_of(statement);
         let (outcome, is_undone) = self.beside_transaction(target, |session| session.run_one(statement, text))?;

@@ -1,7 +1,7 @@
 //! Indexes: arrangements under a name, and UNIQUE, which is an index that is checked.
 
 use anabranch_sql::statement::{CreateIndex, UniqueClause};
-use anabranch_sql::table::quoted_path;
+use anabranch_sql::table::{own_name, quoted_path};
 
 use super::keys::UniqueKey;
 use super::outcome::Outcome;
@@ -18,16 +18,20 @@ impl Session {
             UniqueKey::check_types(&index_columns(&object, &create.columns)?, &object.schema)?;
             let taken = create.name.as_ref().and_then(|name| self.catalog.kind_of(name));
             if taken.is_none() {
-                self.check_unique(&object, &index_columns(&object, &create.columns)?)?;
+                self.check_unique_rows(create)?;
             }
         }
         self.create_index(create, text)
     }
 
     /// Refuses a unique index that rows which are there break.
-    pub(super) fn check_unique_rows(&mut self, relation: &str, columns: &[String]) -> Result<(), Error> {
-        let object = self.catalog.get(relation)?.clone();
-        self.check_unique(&object, &index_columns(&object, columns)?)
+    pub(super) fn check_unique_rows(&mut self, create: &CreateIndex) -> Result<(), Error> {
+        let object = self.catalog.get(&create.relation)?.clone();
+        let name = match &create.name {
+            Some(name) => own_name(name).to_owned(),
+            None => self.free_name(&object.name, &create.columns, "idx"),
+        };
+        self.check_unique(&object, &name, &index_columns(&object, &create.columns)?)
     }
 
     /// The index that keeps the rows of a table distinct.

@@ -2,6 +2,7 @@
 //!
 //! Cost: a look-up of the changed rows' keys for each key of the table.
 
+use anabranch_sql::table::own_name;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -98,13 +99,31 @@ impl SeenKeys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UniqueKey {
     pub(crate) columns: Vec<usize>,
-    /// Of others, rows with NULL in one of the columns are all distinct.
-    pub(crate) is_primary: bool,
+    /// The index that is UNIQUE; a primary key has none.
+    pub(crate) index: Option<String>,
 }
 
 impl UniqueKey {
     pub(crate) fn primary(object: &Object) -> UniqueKey {
-        UniqueKey { columns: object.primary_key.clone(), is_primary: true }
+        UniqueKey { columns: object.primary_key.clone(), index: None }
+    }
+
+    /// Rows with NULL in one of the columns of another key are all distinct.
+    pub(crate) fn is_primary(&self) -> bool {
+        self.index.is_none()
+    }
+
+    /// The name of the constraint, without its schema.
+    fn name(&self, object: &Object) -> String {
+        match &self.index {
+            Some(index) => own_name(index).to_owned(),
+            None => format!("{}_pkey", own_name(&object.name)),
+        }
+    }
+
+    /// Columns and values of one key, as PostgreSQL tells them.
+    pub(super) fn shown(&self, object: &Object, values: &str) -> String {
+        format!("Key ({})=({values})", object.column_list(&self.columns))
     }
 
     /// Refuses a key whose values are equal in several spellings, and so several keys here.
@@ -121,7 +140,7 @@ impl UniqueKey {
     pub(crate) fn of_rows(&self, rows: &Batch) -> Batch {
         let keys = rows.project(&self.columns);
         let nulls: Vec<&ArrayRef> = keys.columns().iter().filter(|column| column.null_count() > 0).collect();
-        if self.is_primary || nulls.is_empty() {
+        if self.is_primary() || nulls.is_empty() {
             return keys;
         }
         let places: Vec<u32> = (0..keys.len())
@@ -139,15 +158,16 @@ pub(crate) fn check_distinct(object: &Object, key: &UniqueKey, rows: &[Batch]) -
 
 /// Refuses keys that add up to more than one row.
 pub(super) fn check_sums(object: &Object, key: &UniqueKey, keys: &[Batch]) -> Result<(), Error> {
-    let Some(sums) = Batch::concat(keys).map(consolidate) else { return Ok(()) };
-    let Some(row) = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1) else { return Ok(()) };
-    let often = format!("would appear {} times", sums.diffs().get(row));
-    Err(duplicate(object, key, &row_text(sums.columns(), row), &often))
+    let Some(values) = repeated(keys) else { return Ok(()) };
+    let name = key.name(object);
+    Err(Error::data(format!("duplicate key value violates unique constraint \"{name}\""))
+        .with_detail(format!("{} already exists.", key.shown(object, &values)))
+        .about_constraint(&object.name, &name))
 }
 
-/// The error of a key that comes more often.
-pub(super) fn duplicate(object: &Object, key: &UniqueKey, value: &str, often: &str) -> Error {
-    let which = if key.is_primary { "primary" } else { "unique" };
-    Error::data(format!("duplicate key in table \"{}\"", object.name))
-        .with_detail(format!("The {which} key ({}) = ({value}) {often}.", object.column_list(&key.columns)))
+/// The first key that adds up to more than one row, as text.
+pub(super) fn repeated(keys: &[Batch]) -> Option<String> {
+    let sums = consolidate(Batch::concat(keys)?);
+    let row = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1)?;
+    Some(row_text(sums.columns(), row))
 }

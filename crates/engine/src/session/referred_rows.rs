@@ -247,6 +247,7 @@ impl KeyReference {
         ))
         .with_sqlstate("23503")
         .with_detail(format!("Key ({columns})=({value}) is not present in table \"{}\".", self.parent))
+        .about_constraint(&child.name, &self.name)
     }
 
     fn is_still_referred_to(&self, parent: &Object, rows: &Batch) -> Error {
@@ -261,6 +262,7 @@ impl KeyReference {
             "Key ({})=({value}) is still referenced from table \"{child}\".",
             parent.column_list(&self.to)
         ))
+        .about_constraint(child, name)
     }
 }
 

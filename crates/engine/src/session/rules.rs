@@ -248,6 +248,7 @@ fn type_error(made: &CreateType, name: &str, column: &str, object: &Object, rows
             Error::data(message)
                 .with_sqlstate("23514")
                 .with_detail(format!("Failing row contains ({}).", row_text(rows.columns(), row)))
+                .about_constraint(&object.name, name)
         }
     }
 }
@@ -272,7 +273,8 @@ pub(super) fn check_rows(object: &Object, rows: &Batch) -> Result<(), Error> {
         let message = format!("new row for relation \"{}\" violates check constraint \"{}\"", object.name, check.name);
         return Err(Error::data(message)
             .with_sqlstate("23514")
-            .with_detail(format!("Failing row contains ({}).", row_text(rows.columns(), row))));
+            .with_detail(format!("Failing row contains ({}).", row_text(rows.columns(), row)))
+            .about_constraint(&object.name, &check.name));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use anabranch_sql::statement::{
     Alter, Copied, CopyFrom, CopyTo, CreateIndex, Delete, Drop, Insert, Merge, MergePart, ObjectKind, Show, Statement,
     Truncate, Update,
 };
+use anabranch_sql::table::own_name;
 
 use super::outcome::Outcome;
 use super::sealed::Sealed;
@@ -213,10 +214,6 @@ impl Client {
 
 fn temporary_schema(number: u64) -> String {
     format!("pg_temp_{number}")
-}
-
-fn own_name(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, own)| own)
 }
 
 fn temporary_ids(catalog: &Catalog) -> Vec<ObjectId> {

@@ -5,7 +5,7 @@ use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::table::quoted_path;
 
 use super::index::quoted;
-use super::keys::{UniqueKey, check_sums, duplicate};
+use super::keys::{UniqueKey, check_sums};
 use super::state::Session;
 use crate::catalog::{Object, Retain};
 use crate::coerce::row_text;
@@ -16,7 +16,9 @@ impl Session {
     pub(crate) fn unique_keys(&self, object: &Object) -> Vec<UniqueKey> {
         let primary = std::iter::once(UniqueKey::primary(object)).filter(|key| !key.columns.is_empty());
         let unique = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique);
-        primary.chain(unique.map(|index| UniqueKey { columns: index.key.clone(), is_primary: false })).collect()
+        primary
+            .chain(unique.map(|index| UniqueKey { columns: index.key.clone(), index: Some(index.name.clone()) }))
+            .collect()
     }
 
     /// Refuses changes that leave two rows with one key.
@@ -32,14 +34,14 @@ impl Session {
     }
 
     /// Refuses a key that rows which are there do not have.
-    pub(super) fn check_unique(&mut self, object: &Object, columns: &[usize]) -> Result<(), Error> {
+    pub(super) fn check_unique(&mut self, object: &Object, index: &str, columns: &[usize]) -> Result<(), Error> {
         if object.kind != ObjectKind::Table || object.retain != Retain::All {
             let message = format!("\"{}\" cannot have a UNIQUE index: it is no table that keeps its rows", object.name);
             return Err(Error::invalid(message)
                 .with_sqlstate("42809")
                 .with_hint("Write CREATE INDEX for look-ups; GROUP BY .. HAVING count(*) > 1 finds duplicates."));
         }
-        let key = UniqueKey { columns: columns.to_vec(), is_primary: false };
+        let key = UniqueKey { columns: columns.to_vec(), index: Some(index.to_owned()) };
         let names: Vec<String> = columns.iter().map(|at| quoted(object.schema.field(*at).name())).collect();
         let text = format!(
             "SELECT {list} FROM {table} WHERE {known} GROUP BY {list} HAVING count(*) > 1 LIMIT 1",
@@ -54,7 +56,10 @@ impl Session {
             false => self.plan_constant(&query)?.planned,
         };
         match self.collect(&planned.plan)?.iter().find(|batch| !batch.is_empty()) {
-            Some(batch) => Err(duplicate(object, &key, &row_text(batch.columns(), 0), "appears more than once")),
+            Some(batch) => Err(Error::data(format!("could not create unique index \"{index}\""))
+                .with_sqlstate("23505")
+                .with_detail(format!("{} is duplicated.", key.shown(object, &row_text(batch.columns(), 0))))
+                .about_constraint(&object.name, index)),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 //! the proposed keys, and for DO UPDATE a join of the table with them: the statement's query is
 //! computed once.
 
+use anabranch_sql::table::own_name;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,10 +41,9 @@ impl Session {
         let named = insert.conflict.as_ref().and_then(|conflict| Some((conflict, conflict.constraint.as_ref()?)));
         let Some((conflict, name)) = named else { return Ok(None) };
         let object = self.catalog.table(&insert.table)?;
-        let own = |name: &str| name.rsplit_once('.').map_or(name, |(_, own)| own).to_owned();
-        let is_primary = !object.primary_key.is_empty() && own(name) == format!("{}_pkey", own(&object.name));
+        let is_primary = !object.primary_key.is_empty() && own_name(name) == format!("{}_pkey", own_name(&object.name));
         let mut unique = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique);
-        let key = match unique.find(|index| own(&index.name) == own(name)) {
+        let key = match unique.find(|index| own_name(&index.name) == own_name(name)) {
             _ if is_primary => &object.primary_key,
             Some(index) => &index.key,
             None => {
@@ -177,7 +177,7 @@ impl KnownKeys {
     fn of(rows: &Batch, key: &UniqueKey, there: &[Batch]) -> KnownKeys {
         let proposed = rows.project(&key.columns);
         let is_null = |row: usize| proposed.columns().iter().any(|column| column.is_null(row));
-        let is_compared = (0..rows.len()).map(|row| key.is_primary || !is_null(row)).collect();
+        let is_compared = (0..rows.len()).map(|row| key.is_primary() || !is_null(row)).collect();
         let there = Batch::concat(&there.iter().map(|batch| key.of_rows(batch)).collect::<Vec<_>>());
         let mut places: HashMap<u64, Vec<u32>> = HashMap::new();
         if let Some(there) = &there {

@@ -1,6 +1,6 @@
 //! What clients hear. Each function appends one message to a buffer.
 
-use anabranch_engine::{Error, TransactionState};
+use anabranch_engine::{Error, ErrorSubject, TransactionState};
 use arrow::datatypes::Schema;
 
 use anabranch_sql::pg_types::PgType;
@@ -39,6 +39,7 @@ pub(crate) struct ReplyReport<'a> {
     pub hint: Option<&'a str>,
     /// Characters from the start of the text, from 1.
     pub position: Option<usize>,
+    pub subject: Option<&'a ErrorSubject>,
 }
 
 /// Appends a message: its letter, its length, and what `body` writes.
@@ -159,6 +160,13 @@ pub(crate) fn report(out: &mut Vec<u8>, report: &ReplyReport<'_>) {
         if let Some(position) = report.position {
             field(b'P', &position.to_string());
         }
+        if let Some(subject) = report.subject {
+            let (schema, table) = subject.relation.split_once('.').unwrap_or(("public", &subject.relation));
+            field(b's', schema);
+            field(b't', table);
+            subject.column.iter().for_each(|column| field(b'c', column));
+            subject.constraint.iter().for_each(|constraint| field(b'n', constraint));
+        }
         out.push(0);
     });
 }
@@ -175,11 +183,12 @@ pub(crate) fn error(out: &mut Vec<u8>, error: &Error, script: &str) {
             detail: error.detail.as_deref(),
             hint: error.hint.as_deref(),
             position,
+            subject: error.subject.as_deref(),
         },
     );
 }
 
 /// A report with a message only.
 pub(crate) fn plain(out: &mut Vec<u8>, severity: Severity, code: &str, message: &str) {
-    report(out, &ReplyReport { severity, code, message, detail: None, hint: None, position: None });
+    report(out, &ReplyReport { severity, code, message, detail: None, hint: None, position: None, subject: None });
 }

@@ -312,8 +312,8 @@ pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
     Planner::new(catalog).plan_update(update)
 }
 
-/// A query that is part of a statement, and the table's columns that its columns are for; `None` where that is
-/// left to the query.
+/// A query that is part of a statement, and the table's columns that its columns are for; `None`
+/// where that is left to the query.
 pub(crate) struct ChangePart {
     pub(crate) query: Box<ast::Query>,
     pub(crate) wanted: Vec<Option<FieldRef>>,

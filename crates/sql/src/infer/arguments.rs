@@ -1,12 +1,14 @@
 //! The types that operators and functions of one type want.
 
 use anabranch_batch::numeric;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion_expr::Operator;
 
-use super::{INTERVAL, TEXT};
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::type_names::is_number;
+
+pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+pub(super) const TEXT: DataType = DataType::Utf8View;
 
 /// The type of an operand beside one of another type.
 pub(super) fn operand(op: Operator, beside: &DataType) -> Option<DataType> {

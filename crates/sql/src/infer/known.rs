@@ -3,7 +3,7 @@
 use anabranch_batch::{TextLimit, numeric};
 use arrow::datatypes::{DataType, Field};
 
-use super::TEXT;
+use super::arguments::TEXT;
 use crate::resolve::documents::{limit_of, shown_form_of};
 use crate::resolve::type_names::{canonical, is_text};
 

@@ -14,7 +14,7 @@ mod written;
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
-use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, InList, Like, ScalarFunction};
@@ -31,12 +31,9 @@ use crate::resolve::parameters::{Parameters, index_of};
 use crate::resolve::type_names::is_text;
 use crate::syntax::statement::{Copied, CopyTo, MergePart, Parsed, Statement};
 
-use arguments::{argument, operand};
+use arguments::{INTERVAL, TEXT, argument, operand};
 use known::{Known, kept_form};
 use written::{is_plain_row, written_types};
-
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
-const TEXT: DataType = DataType::Utf8View;
 
 impl Checked for Known {
     fn check(&self) -> Result<()> {

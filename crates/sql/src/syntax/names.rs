@@ -36,6 +36,11 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A catalog name without its schema.
+pub fn own_name(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, own)| own)
+}
+
 /// A catalog name as it is written: `schema.name` is two.
 pub fn quoted_path(name: &str) -> String {
     match name.split_once('.') {

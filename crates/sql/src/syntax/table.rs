@@ -12,8 +12,8 @@ use datafusion_expr::sqlparser::ast::{self, Expr, Ident};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_names::is_text;
 use crate::resolve::types::column_type_name;
-pub use crate::syntax::names::quoted_path;
 use crate::syntax::names::{fold, quoted};
+pub use crate::syntax::names::{own_name, quoted_path};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::references::ForeignKey;
 use crate::syntax::statement::{

@@ -68,13 +68,18 @@ fn namespaces(snapshot: &Snapshot) -> Vec<Row> {
 }
 
 fn classes(snapshot: &Snapshot) -> Vec<Row> {
-    let relations = snapshot.relations.iter().map(|relation| {
+    let is_referred = |place: usize| {
+        snapshot.relations.iter().flat_map(|relation| &relation.references).any(|reference| reference.parent == place)
+    };
+    let relations = snapshot.relations.iter().enumerate().map(|(place, relation)| {
         let has_index = snapshot.indexes.iter().any(|index| snapshot.relations[index.relation].oid == relation.oid);
         let access = if relation.kind == 'v' { 0 } else { HEAP };
         let n_columns = relation.schema.fields().len();
         let mut row = class(relation.oid, &relation.name, relation.kind, access, n_columns, has_index);
         row.push(("relnamespace", relation.space.0.into()));
         row.push(("relchecks", (relation.checks.len() as i32).into()));
+        // (PostgreSQL keeps foreign keys by triggers; psql asks for them where there are some.)
+        row.push(("relhastriggers", (!relation.references.is_empty() || is_referred(place)).into()));
         row
     });
     let indexes = snapshot.indexes.iter().map(|index| {

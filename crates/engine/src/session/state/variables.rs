@@ -66,9 +66,12 @@ pub(crate) const TIMEOUT_MS_MAX: i64 = i32::MAX as i64;
 pub(crate) const VARIABLES: &[Setting] = variables! {
     "application_name" "" SettingTakes::Text, "the name of the client's program";
     "bytea_output" "hex" SettingTakes::Only(&["hex"]), "how bytes are shown";
+    "check_function_bodies" "on" SettingTakes::Switch, "has no effect: there are no functions in SQL";
     "client_encoding" "UTF8" SettingTakes::Only(UTF8), "the encoding of texts between client and server";
     "client_min_messages" "notice" SettingTakes::Words(MESSAGES), "which notices are sent";
     "datestyle" "ISO, MDY" SettingTakes::Only(ISO), "how dates are shown";
+    "default_table_access_method" "heap" SettingTakes::Text, "has no effect";
+    "default_tablespace" "" SettingTakes::Text, "has no effect";
     "default_transaction_deferrable" "off" SettingTakes::Only(&["off", "false", "no", "0"]), "has no effect";
     "default_transaction_isolation" "serializable" SettingTakes::Only(LEVELS), "every level gives the highest";
     "default_transaction_read_only" "off" SettingTakes::Switch, "whether transactions may only read unless they say otherwise";
@@ -88,9 +91,12 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
     "server_version_num" "150000" SettingTakes::Nothing, "the same as a number";
     "standard_conforming_strings" "on" SettingTakes::Only(&["on", "true", "yes", "1"]), "a backslash in quotes is one";
     "statement_timeout" "0" SettingTakes::Time, "how long a statement may run; 0 is for ever";
+    "synchronize_seqscans" "on" SettingTakes::Switch, "has no effect";
     "timezone" "UTC" SettingTakes::Only(UTC), "the zone in which times are shown";
     "transaction_isolation" "serializable" SettingTakes::Only(LEVELS), "every level gives the highest";
     "transaction_read_only" "off" SettingTakes::Nothing, "whether the transaction may only read";
+    "work_mem" "4MB" SettingTakes::Text, "has no effect: memory_limit bounds the memory of all";
+    "xmloption" "content" SettingTakes::Text, "has no effect";
 };
 
 /// A client's parameters.

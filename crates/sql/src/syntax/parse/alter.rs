@@ -41,6 +41,10 @@ impl Input<'_> {
         if kind == ObjectKind::Source && self.eat("STOP") {
             return Ok(Statement::Alter(Alter { kind, name, if_exists, actions: vec![AlterAction::Stop] }));
         }
+        if self.eat("OWNER TO") {
+            self.identifier()?;
+            return Ok(Statement::Alter(Alter { kind, name, if_exists, actions: vec![AlterAction::Nothing] }));
+        }
         if kind == ObjectKind::Sequence && self.word(0).as_deref() != Some("RENAME") {
             return self.alter_sequence(name, if_exists);
         }
