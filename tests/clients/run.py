@@ -95,16 +95,17 @@ def psql(at):
         env=at.environment(), capture_output=True, timeout=120)
     made = run("CREATE TABLE ps_t (a int PRIMARY KEY, b varchar(10) NOT NULL DEFAULT 'x', c numeric(10, 2))",
                "CREATE VIEW ps_v AS SELECT a, b FROM ps_t", "CREATE INDEX ps_i ON ps_t (b)",
-               "CREATE MATERIALIZED VIEW ps_m AS SELECT count(*) AS n FROM ps_t")
+               "CREATE MATERIALIZED VIEW ps_m AS SELECT count(*) AS n FROM ps_t",
+               "CREATE TABLE ps_r (a int REFERENCES ps_t)")
     assert made.returncode == 0, made.stderr
-    for command in (r"\d", r"\d ps_t", r"\d+ ps_t", r"\d ps_v", r"\d+ ps_v", r"\d ps_m", r"\d ps_i", r"\dt", r"\dt+",
+    for command in (r"\d", r"\d ps_t", r"\d+ ps_t", r"\d ps_v", r"\d+ ps_v", r"\d ps_m", r"\d ps_i", r"\d ps_r", r"\dt", r"\dt+",
                     r"\di", r"\dv", r"\dm", r"\ds", r"\l", r"\dn", r"\du", r"\df", r"\dT", r"\dp", r"\sv ps_v", r"\db",
                     r"\dx", r"\dt ps*", r"\conninfo", r"\encoding", r"\d nothing"):
         shown = run(command)
         assert "ERROR" not in shown.stderr, f"{command}: {shown.stderr}"
     listed = {r"\dt": "ps_t|table", r"\dv": "ps_v|view", r"\dm": "ps_m|materialized view", r"\dn": "public|",
               r"\du": "anabranch|", r"\l": "anabranch|", r"\d ps_m": "n|bigint", r"\d ps_i": "b|character varying(10)",
-              r"\d": "public|ps_t|table", r"\sv ps_v": "SELECT a, b"}
+              r"\d": "public|ps_t|table", r"\sv ps_v": "SELECT a, b", r"\d ps_r": "Foreign-key constraints:"}
     for command, part in listed.items():
         assert part in run(command).stdout, (command, run(command).stdout)
     shown = run(r"\d ps_t").stdout
