@@ -38,6 +38,10 @@ pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error>
     scripts.extend(arguments.commands.iter().cloned());
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     let shards = arguments.shards.map_or(cores, usize::from);
+    if let Some(folder) = arguments.folder.as_ref().filter(|folder| scripts.is_empty() && !folder.exists()) {
+        return Err(Error::invalid(format!("there is no folder {}", folder.display()))
+            .with_hint("Name the folder of a database, or none: a plan over files needs no database."));
+    }
     let host = Host::start(workers, arguments.folder.clone(), None)?;
     let interrupt = host.interrupt();
     signals::listen(move || interrupt.trigger());

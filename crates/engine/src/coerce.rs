@@ -307,7 +307,7 @@ mod tests {
         let error = fit(vec![("a", Arc::new(Int64Array::from(vec![1i64 << 40])) as ArrayRef)]).unwrap_err();
         assert!(error.message.contains("column \"a\" (integer) of table \"t\""), "{error}");
         let error = fit(vec![("a", Arc::new(Int32Array::from(vec![None])) as ArrayRef)]).unwrap_err();
-        assert!(error.message.contains("NOT NULL"), "{error}");
+        assert!(error.message.contains("not-null"), "{error}");
         let error = fit(vec![("c", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap_err();
         assert!(error.message.contains("has 2 columns"), "{error}");
     }

@@ -26,13 +26,19 @@ pub struct Error {
     pub hint: Option<String>,
     /// Byte offset into the script where the problem is.
     pub position: Option<usize>,
-    /// Line and column in the script, from 1, when the planner knew only these. Four bytes each: an
-    /// error is the other half of every result, and stays within 128 bytes.
-    pub(crate) line_column: Option<(u32, u32)>,
-    /// What it is about, for programs that look for more than a message.
-    pub subject: Option<Box<ErrorSubject>>,
+    /// What few errors have. In a box: an error is the other half of every result, and stays below
+    /// 128 bytes.
+    more: Option<Box<ErrorMore>>,
     /// Its SQLSTATE, where the message does not tell; see [`Error::sqlstate`].
     pub(crate) code: Option<&'static str>,
+}
+
+/// What few errors have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ErrorMore {
+    /// Line and column in the script, from 1, when the planner knew only these.
+    line_column: Option<(u64, u64)>,
+    subject: Option<ErrorSubject>,
 }
 
 /// What broke a constraint, as PostgreSQL tells it beside the message.
@@ -84,7 +90,7 @@ impl Error {
     /// An error of that kind, with a message only.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = message.into();
-        Error { kind, message, detail: None, hint: None, position: None, line_column: None, subject: None, code: None }
+        Error { kind, message, detail: None, hint: None, position: None, more: None, code: None }
     }
 
     /// The statement or argument is wrong.
@@ -163,7 +169,7 @@ impl Error {
     }
 
     fn about(mut self, subject: ErrorSubject) -> Error {
-        self.subject = Some(Box::new(subject));
+        self.more.get_or_insert_default().subject = Some(subject);
         self
     }
 
@@ -201,12 +207,27 @@ impl Error {
 }
 
 impl Error {
+    /// What it is about, for programs that look for more than a message.
+    pub fn subject(&self) -> Option<&ErrorSubject> {
+        self.more.as_ref()?.subject.as_ref()
+    }
+
+    /// The same error of a text that its reader has not written.
+    pub(crate) fn without_place(mut self) -> Error {
+        self.position = None;
+        if let Some(more) = &mut self.more {
+            more.line_column = None;
+        }
+        self
+    }
+
     /// The same error with its place as an offset into `script`, the text that was parsed.
     #[must_use]
     pub(crate) fn placed_in(mut self, script: &str) -> Error {
-        if let Some(line_column) = self.line_column.take().filter(|_| self.position.is_none()) {
+        let line_column = self.more.as_mut().and_then(|more| more.line_column.take());
+        if let Some(line_column) = line_column.filter(|_| self.position.is_none()) {
             let mut placed = SqlError::new(anabranch_sql::ErrorKind::Invalid, "");
-            placed.line_column = Some((line_column.0.into(), line_column.1.into()));
+            placed.line_column = Some(line_column);
             self.position = placed.place(script);
         }
         self
@@ -225,10 +246,7 @@ impl From<SqlError> for Error {
             detail: error.detail,
             hint: error.hint,
             position: error.position,
-            line_column: error
-                .line_column
-                .and_then(|(line, column)| Some((line.try_into().ok()?, column.try_into().ok()?))),
-            subject: None,
+            more: error.line_column.map(|at| Box::new(ErrorMore { line_column: Some(at), subject: None })),
             code: sqlstate::of_planner(error.kind),
         }
     }

@@ -525,8 +525,7 @@ fn object_named(object: &Object, name: &str) -> Box<Object> {
 fn about(mut error: Error, name: &str, draft: &str) -> Error {
     error.message = error.message.replace(draft, name);
     error.detail = error.detail.map(|detail| detail.replace(draft, name));
-    (error.position, error.line_column) = (None, None);
-    error
+    error.without_place()
 }
 
 fn table_text(name: &str) -> String {

@@ -20,7 +20,7 @@ impl Session {
         let text = Arc::from(prepare.text.as_str());
         let prepared = self.prepare_parsed(text, Arc::new((*prepare.statement).clone()), &prepare.types);
         // (The place is one in the inner text.)
-        let prepared = prepared.map_err(unplaced)?;
+        let prepared = prepared.map_err(Error::without_place)?;
         self.client.statements.insert(prepare.name.clone(), prepared);
         Ok(Outcome::done("PREPARE"))
     }
@@ -41,7 +41,7 @@ impl Session {
             values.push(value.map_err(|error| Error::internal(format!("the value of a parameter: {error}")))?);
         }
         let bound = prepared.fitted(&values)?;
-        self.run_bound(&prepared, bound).map_err(unplaced)
+        self.run_bound(&prepared, bound).map_err(Error::without_place)
     }
 
     /// The statement under a name.
@@ -60,10 +60,4 @@ impl Session {
         self.client.statements.remove(name);
         Ok(Outcome::done("DEALLOCATE"))
     }
-}
-
-/// The error without its place, which is one in another text.
-fn unplaced(mut error: Error) -> Error {
-    (error.position, error.line_column) = (None, None);
-    error
 }

@@ -80,7 +80,7 @@ impl Session {
         let query = anabranch_sql::parse::parse_query(&text)?;
         let plan = self.plan_steady(anabranch_sql::Parameters::None, &|planner| planner.plan_query(&query));
         let plan = plan.map_err(|mut error| {
-            (error.position, error.line_column) = (None, None);
+            error = error.without_place();
             error.detail.get_or_insert(format!("This is in a {what} of table \"{table}\"."));
             error
         })?;

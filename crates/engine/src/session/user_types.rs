@@ -45,7 +45,7 @@ impl Session {
             let text = format!("SELECT ({expr}) FROM (SELECT CAST(NULL AS {base})) AS __domain(value)");
             let query = anabranch_sql::parse::parse_query(&text)?;
             self.plan_constant(&query).map_err(|mut error| {
-                (error.position, error.line_column) = (None, None);
+                error = error.without_place();
                 error.detail.get_or_insert(format!("This is in a check of domain \"{}\".", create.name));
                 error
             })?;

@@ -36,7 +36,9 @@ pub(crate) fn value(
         _ => read(told, bytes),
     };
     let given = given.map_err(|problem| misread(n, problem))?;
-    let fits = in_form(n, fitted(n, &given, wanted)?, told, wanted)?;
+    // (A text that is declared as one is a uuid to a column of these.)
+    let form = if matches!(told, oid::UUID | oid::UUID_ARRAY) { told } else { PgType::of(wants).oid };
+    let fits = in_form(n, fitted(n, &given, wanted)?, form, wanted)?;
     ScalarValue::try_from_array(&fits, 0).map_err(|error| Error::internal(format!("the value of ${n}: {error}")))
 }
 
@@ -75,7 +77,7 @@ fn is_of_kind(given: &DataType, wanted: &DataType) -> bool {
 }
 
 /// Uuids, and lists of them, in the form in which columns keep them.
-fn in_form(n: usize, value: ArrayRef, told: u32, wanted: &DataType) -> Result<ArrayRef, Error> {
+fn in_form(n: usize, value: ArrayRef, of: u32, wanted: &DataType) -> Result<ArrayRef, Error> {
     let formed = |texts: &ArrayRef| {
         let (formed, misfits) = TextLimit::Uuid.fit_column(texts);
         match misfits.first() {
@@ -84,11 +86,10 @@ fn in_form(n: usize, value: ArrayRef, told: u32, wanted: &DataType) -> Result<Ar
         }
     };
     let is_text = |of: &DataType| matches!(of, DataType::Utf8View);
-    if told == oid::UUID && is_text(value.data_type()) {
+    if of == oid::UUID && is_text(value.data_type()) {
         return formed(&value);
     }
-    let lists =
-        value.as_list_opt::<i32>().filter(|lists| told == oid::UUID_ARRAY && is_text(lists.values().data_type()));
+    let lists = value.as_list_opt::<i32>().filter(|lists| of == oid::UUID_ARRAY && is_text(lists.values().data_type()));
     let (Some(lists), DataType::List(element)) = (lists, value.data_type()) else { return Ok(value) };
     let elements = formed(lists.values())?;
     let lists = ListArray::new(Arc::clone(element), lists.offsets().clone(), elements, lists.nulls().cloned());

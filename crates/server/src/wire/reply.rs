@@ -183,7 +183,7 @@ pub(crate) fn error(out: &mut Vec<u8>, error: &Error, script: &str) {
             detail: error.detail.as_deref(),
             hint: error.hint.as_deref(),
             position,
-            subject: error.subject.as_deref(),
+            subject: error.subject(),
         },
     );
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL's dialect, but for three things: the names of arguments (`f(name => value)`) are
+//! PostgreSQL's dialect, with `* EXCLUDE`, `* EXCEPT`, `* REPLACE` and `ORDER BY ALL` of DuckDB, and
+//! but for three things: the names of arguments (`f(name => value)`) are
 //! words, `EMIT ON WINDOW CLOSE` is no alias, and operators bind as in `precedence`.
 //!
 //! The parser's own takes any expression for a name, and so reads every argument twice: first for a
@@ -176,6 +177,22 @@ impl Dialect for Postgres {
 
     fn supports_create_table_like_parenthesized(&self) -> bool {
         BASE.supports_create_table_like_parenthesized()
+    }
+
+    fn supports_select_wildcard_except(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+
+    fn supports_select_wildcard_replace(&self) -> bool {
+        true
+    }
+
+    fn supports_order_by_all(&self) -> bool {
+        true
     }
 
     fn supports_select_wildcard_with_alias(&self) -> bool {

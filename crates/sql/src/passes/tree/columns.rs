@@ -1,13 +1,15 @@
 //! Which columns a table or a query in the text has, where that can be told before planning.
 
 use datafusion_expr::sqlparser::ast::{
-    self, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+    self, ExceptSelectItem, ExcludeSelectItem, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    TableFactor, WildcardAdditionalOptions,
 };
 
 use super::expression_names::item_name;
 use super::merged::{Listing, each_by_name};
 use super::series;
 use super::window_table::{is_call_of_rows, read_by_call};
+use crate::error::Result;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from};
@@ -167,15 +169,15 @@ fn select_columns(select: &Select, known: &Known, catalog: &dyn Catalog) -> Opti
     for item in &select.projection {
         match item {
             SelectItem::Wildcard(options) => {
-                let listed = options.opt_except.is_none() && options.opt_exclude.is_none();
+                let without = left_out(options).ok()?;
                 let listing = Listing::of_from(&mut select.from.clone(), known, catalog).ok()?;
-                names.extend(if listed { listing.names()? } else { return None });
+                names.extend(listing.names()?.into_iter().filter(|name| !without.contains(name)));
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
-                let listed = options.opt_except.is_none() && options.opt_exclude.is_none();
+                let without = left_out(options).ok()?;
                 let listing = Listing::of_from(&mut select.from.clone(), known, catalog).ok()?;
                 let columns = listing.columns_of(&object_name(table).ok()?)?;
-                names.extend(if listed { columns } else { return None });
+                names.extend(columns.into_iter().filter(|name| !without.contains(name)));
             }
             SelectItem::QualifiedWildcard(..) => return None,
             SelectItem::UnnamedExpr(ast::Expr::CompoundFieldAccess { .. }) => return None,
@@ -183,6 +185,22 @@ fn select_columns(select: &Select, known: &Known, catalog: &dyn Catalog) -> Opti
         }
     }
     Some(names)
+}
+
+/// The columns that `*` leaves out.
+pub(super) fn left_out(options: &WildcardAdditionalOptions) -> Result<Vec<String>> {
+    let excepted = options.opt_except.iter().flat_map(|ExceptSelectItem { first_element, additional_elements }| {
+        std::iter::once(first_element).chain(additional_elements).map(fold)
+    });
+    let mut names: Vec<String> = excepted.collect();
+    match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => names.push(object_name(name)?),
+        Some(ExcludeSelectItem::Multiple(all)) => {
+            names.extend(all.iter().map(object_name).collect::<Result<Vec<String>>>()?);
+        }
+        None => {}
+    }
+    Ok(names)
 }
 
 /// Completes an alias that names only the first columns of its table with the names of the others.

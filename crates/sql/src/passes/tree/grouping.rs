@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use datafusion_expr::sqlparser::ast::{Expr, GroupByExpr, Select};
 
+use super::subquery::has_aggregate;
 use crate::error::{Result, SqlError};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::parse::spellings::DISTINCT_SETS;
@@ -42,7 +43,8 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
     let n_before = groups.len();
     groups.retain(|expr| !is_mark(expr) && !matches!(expr, Expr::Tuple(parts) if parts.is_empty()));
     if groups.is_empty() && (n_before > 0 || select.having.is_some()) {
-        return as_total(select);
+        let is_total = has_aggregate(&select.projection) || select.having.as_ref().is_some_and(has_aggregate);
+        return if is_total { Ok(()) } else { as_total(select) };
     }
     for group in groups.iter_mut() {
         let has_tuple = |parts: &Sets| parts.iter().any(|part| part.len() > 1);

@@ -293,6 +293,22 @@ impl Listing {
         Some(names)
     }
 
+    /// The items that `*` stands for, or `table.*`, each with the name of its column.
+    pub(super) fn listed(&self, table: Option<&str>) -> Option<Vec<(String, SelectItem)>> {
+        if let Some(wanted) = table {
+            let name = self.items.iter().find_map(|item| match item {
+                Item::Table { name, .. } if fold(name) == wanted => Some(name),
+                _ => None,
+            })?;
+            let columns = self.columns_of(wanted)?;
+            let item = |(shown, own): (&String, String)| (shown.clone(), SelectItem::UnnamedExpr(column(name, &own)));
+            return Some(each_by_name(&columns).map(item).collect());
+        }
+        let (names, mut items) = (self.names()?, Vec::new());
+        self.items.iter().for_each(|item| item.select(&mut items));
+        Some(names.into_iter().zip(items).collect())
+    }
+
     /// The columns of one of the tables, shared or not, if they are known.
     pub(super) fn columns_of(&self, table: &str) -> Option<Vec<String>> {
         self.items.iter().find_map(|item| match item {

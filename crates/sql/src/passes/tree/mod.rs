@@ -54,6 +54,7 @@ pub(crate) mod set_operations;
 mod shadowed;
 mod similar;
 mod split_table;
+mod star;
 mod subquery;
 mod symmetric;
 mod system;

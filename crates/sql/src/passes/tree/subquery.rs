@@ -353,6 +353,13 @@ pub(super) fn is_plain(query: &Query) -> bool {
     is_whole && select.distinct.is_none() && !(aggregates || groups || windows || lists)
 }
 
+/// Whether a part of a query calls an aggregate, its subqueries left out.
+pub(super) fn has_aggregate(part: &impl Visit) -> bool {
+    let mut shape = Shape::default();
+    shape.look_at(part);
+    shape.aggregates
+}
+
 /// Whether an expression is computed of a group or a window of rows.
 pub(super) fn is_aggregate(expr: &Expr) -> bool {
     let mut shape = Shape::default();

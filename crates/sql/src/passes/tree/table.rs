@@ -4,7 +4,7 @@ use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
     array_calls, distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups,
-    positions, record_parts, records, recursion, refuse, reg_types, shadowed, subquery, system, type_kinds,
+    positions, record_parts, records, recursion, refuse, reg_types, shadowed, star, subquery, system, type_kinds,
     values_queries, values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
@@ -106,6 +106,28 @@ const SYSTEM: &[Pass<Hooks>] = &[
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "columns of * without some",
+        run: Hooks {
+            select: Some(|select, names| match names.catalog {
+                Some(catalog) => star::write_out(select, names.reachable(), catalog),
+                None => Ok(()),
+            }),
+            ..NONE
+        },
+        gives: "columns in place of * EXCLUDE, * EXCEPT and * REPLACE",
+        reason: "later rewrites take * for all columns",
+        example: "SELECT * EXCLUDE (k) FROM t JOIN u USING (x)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "ORDER BY ALL as positions",
+        run: Hooks { query: Some(star::order_by_all), ..NONE },
+        gives: "the positions of all items in the place of ALL",
+        reason: "DataFusion orders by columns alone, and not at all above UNION",
+        example: "SELECT k, x + 1 AS y FROM t ORDER BY ALL",
+        without: Loss::Failure,
+    },
     Pass {
         name: "sets of groups in each other",
         run: Hooks { select: Some(|select, _| grouping::spell(select)), ..NONE },

@@ -38,6 +38,14 @@ impl Input<'_> {
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
             "LOAD" | "IMPORT" => "Write COPY table FROM 'path' (format = csv).",
+            "SUMMARIZE" => {
+                "Write DESCRIBE for the columns, and SELECT count(*), min(c), max(c) .. FROM for their values."
+            }
+            "ATTACH" | "DETACH" => {
+                "There is one database: name its folder on the command line, or read files as sources."
+            }
+            "INSTALL" | "PRAGMA" => "Leave it out: nothing is installed, and SHOW and SET tell and change settings.",
+            "EXPORT" => "Write COPY table TO 'path', or run anabranch dump on the folder.",
             "PIVOT" | "UNPIVOT" | "FROM" => "Begin the query with SELECT.",
             _ => {
                 let error = self.unexpected("a statement");
@@ -58,7 +66,7 @@ impl Input<'_> {
             "TRIGGER" | "RULE" => {
                 "Write CREATE MATERIALIZED VIEW for a result that follows the data, and SUBSCRIBE to act on changes."
             }
-            "FUNCTION" | "PROCEDURE" | "AGGREGATE" => {
+            "FUNCTION" | "PROCEDURE" | "AGGREGATE" | "MACRO" => {
                 "Write the expression in the query, or name a query with CREATE VIEW."
             }
             "DATABASE" => "There is one database: CREATE SCHEMA divides it.",

@@ -142,6 +142,7 @@ files!(
     settings,
     shared_columns,
     splits,
+    star,
     state,
     subqueries,
     system,
