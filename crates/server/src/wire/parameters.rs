@@ -36,8 +36,11 @@ pub(crate) fn value(
         _ => read(told, bytes),
     };
     let given = given.map_err(|problem| misread(n, problem))?;
-    // (A text that is declared as one is a uuid to a column of these.)
-    let form = if matches!(told, oid::UUID | oid::UUID_ARRAY) { told } else { PgType::of(wants).oid };
+    // (Whatever a client declares, it is a uuid to a column of these.)
+    let form = match PgType::of(wants).oid {
+        of @ (oid::UUID | oid::UUID_ARRAY) => of,
+        _ => told,
+    };
     let fits = in_form(n, fitted(n, &given, wanted)?, form, wanted)?;
     ScalarValue::try_from_array(&fits, 0).map_err(|error| Error::internal(format!("the value of ${n}: {error}")))
 }

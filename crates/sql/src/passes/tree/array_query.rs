@@ -4,7 +4,6 @@
 //!     ARRAY(SELECT x FROM t WHERE c ORDER BY y)    (SELECT array_agg(x ORDER BY y) FROM t WHERE c), or an empty list
 //! ```
 //!
-//!
 //! Rows of a function come in its order:
 //!
 //! ```text

@@ -7,14 +7,24 @@
 //!     SELECT * FROM (query) WHERE window_end <= (SELECT max(watermark) FROM "watermark of relation")
 //! ```
 //!
+//! A query that groups by `window_end` and does not select it has it as one more column inside:
+//!
+//! ```text
+//!     SELECT __c0 AS max FROM (SELECT max(x), window_end .. GROUP BY window_end) AS __closing (__c0, __window_end) WHERE ..
+//! ```
+//!
 //! (`<` for sessions, which a row at the very end of the window would go on.)
 //!
 //! once for each relation with a watermark that the query's windows are over. Rows that come after
 //! the watermark are left out where they come in, so a row that has appeared does not change any
 //! more. Cost: the comparison of rows with one changing value.
 
-use datafusion_expr::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, SelectItem, SetExpr, TableFactor};
+use datafusion_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Query, SelectItem, SetExpr, TableFactor,
+};
 
+use super::expression_names::item_name;
+use super::subquery::has_aggregate;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
@@ -23,6 +33,8 @@ use crate::syntax::walk::{Look, Looking, look};
 
 /// The column of a windowed table that says when the window is over.
 const WINDOW_END: &str = "window_end";
+/// The same column, where the user does not see it.
+const HIDDEN_END: &str = "__window_end";
 
 /// The query, of closed windows only.
 ///
@@ -47,20 +59,53 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog) -> Result<Query> {
                 "Read TUMBLE, HOP, CUMULATE or SESSION of a table that was created with WATERMARK FOR, and select window_end.",
             ));
     }
-    let end = end_of_windows(query)?;
-    let conditions: Vec<String> = ends.iter().map(|is_over| format!("{end} {is_over}")).collect();
-    let text = format!("SELECT * FROM ({query}) AS __closing WHERE {}", conditions.join(" AND "));
+    let is_over = |end: &str| ends.iter().map(|is_over| format!("{end} {is_over}")).collect::<Vec<_>>().join(" AND ");
+    let text = match (end_of_windows(query), with_end(query)) {
+        (Ok(end), _) => format!("SELECT * FROM ({query}) AS __closing WHERE {}", is_over(&end)),
+        (Err(_), Some((query, names))) => {
+            let shown = names.iter().enumerate().map(|(n, name)| format!("__c{n} AS {}", quoted(name)));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let columns: String = (0..names.len()).map(|n| format!("__c{n}, ")).collect();
+            let over = is_over(HIDDEN_END);
+            format!("SELECT {shown} FROM ({query}) AS __closing ({columns}{HIDDEN_END}) WHERE {over}")
+        }
+        (Err(error), None) => return Err(error),
+    };
     Ok(*template(&text)?)
+}
+
+/// The query with the ends of windows behind its columns, and the names of these; `None` where it
+/// does not say to which window a row belongs.
+fn with_end(query: &Query) -> Option<(Query, Vec<String>)> {
+    let mut query = query.clone();
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let names = select.projection.iter().map(item_name).collect::<Option<Vec<String>>>()?;
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return None };
+    let end = match groups.iter().find(|group| is_end(group)) {
+        Some(end) => end.clone(),
+        None if groups.is_empty() && !has_aggregate(&select.projection) && select.having.is_none() => {
+            Expr::Identifier(Ident::new(WINDOW_END))
+        }
+        None => return None,
+    };
+    if select.distinct.is_some() {
+        return None;
+    }
+    select.projection.push(SelectItem::ExprWithAlias { expr: end, alias: Ident::new(HIDDEN_END) });
+    Some((query, names))
+}
+
+fn is_end(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(name) => fold(name) == WINDOW_END,
+        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| fold(name) == WINDOW_END),
+        _ => false,
+    }
 }
 
 /// What the query calls its column `window_end`.
 fn end_of_windows(query: &Query) -> Result<String> {
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(WINDOW_END.into()) };
-    let is_end = |expr: &Expr| match expr {
-        Expr::Identifier(name) => fold(name) == WINDOW_END,
-        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| fold(name) == WINDOW_END),
-        _ => false,
-    };
     for item in &select.projection {
         match item {
             SelectItem::UnnamedExpr(expr) if is_end(expr) => return Ok(WINDOW_END.into()),
@@ -75,8 +120,8 @@ fn end_of_windows(query: &Query) -> Result<String> {
         ErrorKind::Invalid,
         "EMIT ON WINDOW CLOSE does not know when the windows of the query's rows close",
     )
-    .with_detail("The query does not select window_end.")
-    .with_hint("Select window_end, under any name, and list it in GROUP BY."))
+    .with_detail("The query neither selects window_end nor groups by it.")
+    .with_hint("List window_end in GROUP BY, or select it, under any name."))
 }
 
 fn quoted(name: &str) -> String {
