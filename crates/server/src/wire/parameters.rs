@@ -122,6 +122,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn uuids_are_read_in_the_form_of_columns_whatever_is_declared() {
+        let field = TextLimit::Uuid.declare(Field::new("", DataType::Utf8View, true));
+        let kept = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+        for declared in [0, oid::TEXT, oid::UUID] {
+            let given = value(1, Some(b"A0EEBC999C0B4EF8BB6D6BB9BD380A11"), 0, declared, &field).unwrap();
+            assert_eq!(given, ScalarValue::Utf8View(Some(kept.to_owned())));
+            let error = value(1, Some(b"no uuid"), 0, declared, &field).unwrap_err();
+            assert_eq!(error.sqlstate(), "22P02", "{error}");
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_value_are_refused() {
         for (of, bytes) in [
             (oid::INT4, &b"\0\0\0"[..]),

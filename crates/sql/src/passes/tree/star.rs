@@ -1,4 +1,5 @@
-//! `SELECT * EXCLUDE (c)`, `* EXCEPT (c)`, `* REPLACE (x + 1 AS x)` and `ORDER BY ALL`, as in DuckDB.
+//! `SELECT * EXCLUDE (c)`, `* EXCEPT (c)`, `* REPLACE (x + 1 AS x)` and `ORDER BY ALL`, as in
+//! DuckDB.
 //!
 //! ```text
 //! SELECT * EXCLUDE (s) FROM t            SELECT t.k, t.x FROM t
