@@ -105,9 +105,13 @@ def psql(at):
         assert "ERROR" not in shown.stderr, f"{command}: {shown.stderr}"
     listed = {r"\dt": "ps_t|table", r"\dv": "ps_v|view", r"\dm": "ps_m|materialized view", r"\dn": "public|",
               r"\du": "anabranch|", r"\l": "anabranch|", r"\d ps_m": "n|bigint", r"\d ps_i": "b|character varying(10)",
-              r"\d": "public|ps_t|table", r"\sv ps_v": "SELECT a, b", r"\d ps_r": "Foreign-key constraints:"}
+              r"\d": "public|ps_t|table", r"\sv ps_v": "SELECT a, b"}
     for command, part in listed.items():
         assert part in run(command).stdout, (command, run(command).stdout)
+    # (Without -t: references stand below the table.)
+    footers = [subprocess.run(["psql", "-X", "-c", rf"\d {table}"], text=True, env=at.environment(), capture_output=True,
+                              timeout=120).stdout for table in ("ps_r", "ps_t")]
+    assert "Foreign-key constraints:" in footers[0] and "Referenced by:" in footers[1], footers
     shown = run(r"\d ps_t").stdout
     for part in ("a|integer||not null|", "b|character varying(10)||not null|'x'", "numeric(10,2)"):
         assert part in shown, shown
