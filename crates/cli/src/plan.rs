@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error>
     let shards = arguments.shards.map_or(cores, usize::from);
     if let Some(folder) = arguments.folder.as_ref().filter(|folder| scripts.is_empty() && !folder.exists()) {
         return Err(Error::invalid(format!("there is no folder {}", folder.display()))
-            .with_hint("Name the folder of a database, or none: a plan over files needs no database."));
+            .with_hint("Name the folder of a database; without one, -f and -c make the relations of the plan."));
     }
     let host = Host::start(workers, arguments.folder.clone(), None)?;
     let interrupt = host.interrupt();

@@ -126,6 +126,12 @@ impl UniqueKey {
         format!("Key ({})=({values})", object.column_list(&self.columns))
     }
 
+    /// The first key that these rows have more than once, as PostgreSQL tells it.
+    pub(super) fn repeated_in(&self, object: &Object, rows: &[Batch]) -> Option<String> {
+        let keys: Vec<Batch> = rows.iter().map(|batch| self.of_rows(batch)).collect();
+        repeated(&keys).map(|values| self.shown(object, &values))
+    }
+
     /// Refuses a key whose values are equal in several spellings, and so several keys here.
     pub(crate) fn check_types(columns: &[usize], schema: &Schema) -> Result<(), Error> {
         let of_interval = |at: &&usize| matches!(schema.field(**at).data_type(), DataType::Interval(_));
@@ -166,7 +172,7 @@ pub(super) fn check_sums(object: &Object, key: &UniqueKey, keys: &[Batch]) -> Re
 }
 
 /// The first key that adds up to more than one row, as text.
-pub(super) fn repeated(keys: &[Batch]) -> Option<String> {
+fn repeated(keys: &[Batch]) -> Option<String> {
     let sums = consolidate(Batch::concat(keys)?);
     let row = (0..sums.len()).find(|row| sums.diffs().get(*row) > 1)?;
     Some(row_text(sums.columns(), row))

@@ -5,7 +5,7 @@
 use anabranch_batch::{Batch, Times};
 use anabranch_sql::statement::{Merge, MergePart};
 
-use super::keys::{UniqueKey, repeated};
+use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::write::{TableChange, UpdatedRows, n_rows};
@@ -78,11 +78,9 @@ fn check_changed_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
     }
     let timeless = |batch: &Batch| batch.clone().with_times(Times::Constant(0)).flatten();
     let rows: Vec<Batch> = old.iter().map(timeless).collect();
-    let key = UniqueKey::primary(object);
-    let keys: Vec<Batch> = rows.iter().map(|batch| key.of_rows(batch)).collect();
-    let Some(values) = repeated(&keys) else { return Ok(()) };
+    let Some(key) = UniqueKey::primary(object).repeated_in(object, &rows) else { return Ok(()) };
     Err(Error::data("MERGE command cannot affect row a second time")
         .with_sqlstate("21000")
-        .with_detail(format!("{} is the row's key.", key.shown(object, &values)))
+        .with_detail(format!("{key} is the row's key."))
         .with_hint("Ensure that not more than one source row matches any one target row."))
 }

@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::commit::target;
 use super::context::Named;
-use super::keys::{UniqueKey, repeated};
+use super::keys::UniqueKey;
 use super::outcome::{Outcome, Rows};
 use super::referred_rows::Change;
 use super::rules::check_rows;
@@ -381,11 +381,9 @@ fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
             .with_hint("Use a subquery: SET x = (SELECT .. WHERE ..) and WHERE EXISTS (..)."));
     }
     let old: Vec<Batch> = old.iter().map(|batch| batch.clone().with_times(Times::Constant(0)).flatten()).collect();
-    let key = UniqueKey::primary(object);
-    let keys: Vec<Batch> = old.iter().map(|batch| key.of_rows(batch)).collect();
-    let Some(values) = repeated(&keys) else { return Ok(()) };
+    let Some(key) = UniqueKey::primary(object).repeated_in(object, &old) else { return Ok(()) };
     Err(Error::data(format!("UPDATE .. FROM joins a row of table \"{}\" with several others", object.name))
-        .with_detail(format!("{} is the row's key.", key.shown(object, &values)))
+        .with_detail(format!("{key} is the row's key."))
         .with_hint("Join with a query that has one row for each key, for example with GROUP BY."))
 }
 

@@ -7,7 +7,8 @@
 //! Rows of a function come in its order:
 //!
 //! ```text
-//!     ARRAY(SELECT upper(unnest(a)))          (SELECT array_agg(upper(__e) ORDER BY __place) FROM unnest(a) WITH ORDINALITY ..)
+//!     ARRAY(SELECT upper(unnest(a)))
+//!         (SELECT array_agg(upper(__e) ORDER BY __place) FROM unnest(a) WITH ORDINALITY ..)
 //! ```
 //!
 //! A query that does more than filter is a derived table, whose rows are numbered in its order.

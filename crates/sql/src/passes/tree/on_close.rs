@@ -10,7 +10,8 @@
 //! A query that groups by `window_end` and does not select it has it as one more column inside:
 //!
 //! ```text
-//!     SELECT __c0 AS max FROM (SELECT max(x), window_end .. GROUP BY window_end) AS __closing (__c0, __window_end) WHERE ..
+//!     SELECT __c0 AS max
+//!     FROM (SELECT max(x), window_end .. GROUP BY window_end) AS __closing (__c0, __window_end) WHERE ..
 //! ```
 //!
 //! (`<` for sessions, which a row at the very end of the window would go on.)

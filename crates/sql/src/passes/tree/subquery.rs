@@ -60,18 +60,15 @@ fn is_total(query: &Query) -> bool {
     shape.aggregates && !shape.groups && !shape.lists && query.limit_clause.is_none() && query.fetch.is_none()
 }
 
-/// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`.
+/// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`, and so it is with rows.
 ///
 /// # Errors
 /// None that a user can cause.
 pub(super) fn select_values(expr: &mut Expr) -> Result<()> {
     if let Expr::InSubquery { subquery, .. } = expr
-        && matches!(subquery.body.as_ref(), SetExpr::Values(_))
+        && let SetExpr::Values(values) = subquery.body.as_ref()
     {
-        let n_columns = match subquery.body.as_ref() {
-            SetExpr::Values(values) => values.rows.first().map_or(1, |row| row.content.len()),
-            _ => 1,
-        };
+        let n_columns = values.rows.first().map_or(1, |row| row.content.len());
         let columns: Vec<String> = (0..n_columns).map(|n| format!("__c{n}")).collect();
         let columns = columns.join(", ");
         let text = format!("SELECT {columns} FROM (SELECT 1) AS __values({columns})");

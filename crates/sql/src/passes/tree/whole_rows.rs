@@ -177,7 +177,7 @@ fn name_of(factor: &TableFactor) -> Option<String> {
     }
 }
 
-/// Whether a factor is a function of documents whose rows are single values.
+/// Whether a factor is a function whose rows are single values, so that its name is their value.
 fn has_values(factor: &TableFactor) -> bool {
     let (name, alias) = match factor {
         TableFactor::Table { name, args: Some(_), with_ordinality: false, alias, .. }

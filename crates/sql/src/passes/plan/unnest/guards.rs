@@ -19,7 +19,7 @@ use datafusion_expr::{BinaryExpr, Expr, Operator};
 
 use super::free::{has_subquery, subquery_of};
 
-/// What stands for a subquery of which the conditions tell who asks.
+/// What stands for a subquery. Rows for which the conditions are true ask for it.
 pub(crate) type Answer<'a> = dyn FnMut(Expr, &[Expr]) -> DfResult<Expr> + 'a;
 
 /// An expression with answers in place of its subqueries; the value of `expr` counts where all of
