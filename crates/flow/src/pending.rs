@@ -69,6 +69,11 @@ impl Pending {
         ready
     }
 
+    /// How many rows wait.
+    pub fn n_rows(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.batch.len()).sum()
+    }
+
     /// How many rows wait in batches of this time alone.
     pub fn rows_at(&self, time: Time) -> usize {
         self.waiting.iter().filter(|waiting| waiting.is_at(time)).map(|waiting| waiting.batch.len()).sum()

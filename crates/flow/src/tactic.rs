@@ -8,6 +8,8 @@
 
 use anabranch_batch::{Batch, Time};
 
+use crate::account::midway;
+
 /// Receives what a tactic puts out.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -23,9 +25,10 @@ impl Output {
         self.rows.is_empty() && self.errors.is_empty()
     }
 
-    /// Adds result rows, unless there are none.
+    /// Adds result rows, unless there are none. The turn ends here if its dataflow has ended.
     pub fn give_rows(&mut self, batch: Batch) {
         if !batch.is_empty() {
+            midway::puts_out(batch.len());
             self.rows.push(batch);
         }
     }

@@ -298,6 +298,8 @@ impl Cluster {
 
     /// Drops a dataflow and what it exports, unless others read it.
     pub fn uninstall(&mut self, dataflow: DataflowId) {
+        // (A worker comes to the command when its turn is over, and this ends the turn.)
+        self.tenants.give_up(dataflow);
         self.tenants.remove(dataflow);
         self.tell(|| Command::Uninstall { dataflow });
     }

@@ -145,6 +145,12 @@ impl Tenants {
         self.all.get(&dataflow).iter().for_each(|tenant| tenant.account.fail(failure.clone()));
     }
 
+    /// Has a dataflow do nothing any more that is about to be uninstalled, if it is a query that is
+    /// asked once.
+    pub fn give_up(&self, dataflow: DataflowId) {
+        self.all.get(&dataflow).iter().for_each(|tenant| tenant.account.give_up());
+    }
+
     /// Lets the next turn of every dataflow of this name panic.
     pub fn panic_in(&self, name: &str) {
         self.all.values().filter(|tenant| tenant.name == name).for_each(|tenant| tenant.account.panic_next());

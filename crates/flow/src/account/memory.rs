@@ -8,8 +8,9 @@
 //!
 //! Cost: a part is measured again when so many rows have passed that its size may have changed by
 //! an eighth ([`Gauge`]), and for a thirty-second part of the time at most. So a part may be an
-//! eighth larger than is known, and what one turn adds is seen after the turn. A measurement takes
-//! the lock of its account, which the other workers take as rarely.
+//! eighth larger than is known. What one turn adds to an operator is seen after the turn, what it puts
+//! out while it lasts ([`super::midway`]). A measurement takes the lock of its account, which the
+//! other workers take as rarely.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -52,14 +53,20 @@ pub enum Holder {
 
 /// What one operator holds of one part. Dropped, it is taken off.
 #[derive(Debug)]
-struct Share {
+pub(super) struct Share {
     account: Account,
     part: MemoryPart,
     bytes: usize,
 }
 
 impl Share {
-    fn set(&mut self, bytes: usize) {
+    /// Nothing yet.
+    pub fn none(account: Account, part: MemoryPart) -> Share {
+        Share { account, part, bytes: 0 }
+    }
+
+    /// So much is held from now on.
+    pub fn set(&mut self, bytes: usize) {
         let (before, after) = (self.bytes as i64, bytes as i64);
         self.bytes = bytes;
         self.account.add(self.part, after - before);
@@ -122,8 +129,7 @@ const PAUSE_PER_MEASUREMENT: u32 = 32;
 
 impl Gauge {
     pub fn new(account: Account, part: MemoryPart) -> Gauge {
-        let share = Share { account, part, bytes: 0 };
-        Gauge { share, rows: 0, rows_max: 1, turns: 0, not_before: None }
+        Gauge { share: Share::none(account, part), rows: 0, rows_max: 1, turns: 0, not_before: None }
     }
 
     /// So many rows have passed in a turn; `measure` tells what is held.
@@ -220,7 +226,7 @@ impl Account {
 
     /// Nothing yet of a part, which a client is about to hold.
     pub fn hold(&self, part: MemoryPart) -> Hold {
-        Hold(Share { account: self.clone(), part, bytes: 0 })
+        Hold(Share::none(self.clone(), part))
     }
 
     /// The number of the client that it belongs to, if there is one.

@@ -6,6 +6,9 @@
 //! frontier passes rows that are missing, and nothing incomplete is seen as complete. A dataflow
 //! that reads it fails next; that is for the owner of the workers to say, who knows the readers.
 //!
+//! A query that is asked once and not read any more is given up: from then on it has no turns either,
+//! and the one that runs ends where it looks ([`midway`]).
+//!
 //! Building a dataflow, and answering from what it makes, are turns of it too. A worker that has
 //! not built all of a dataflow learns from the account how far its peers have numbered channels.
 //!
@@ -15,6 +18,7 @@
 mod operators;
 
 pub mod memory;
+pub mod midway;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use memory::{Holder, PARTS};
+use midway::Begun;
 
 pub use operators::{OperatorCounter, OperatorCounts};
 
@@ -77,6 +82,7 @@ struct OperatorEntry {
     /// None outside of all accounts.
     book: Option<Accounts>,
     failure: OnceLock<Failure>,
+    is_given_up: AtomicBool,
     holder: Holder,
     /// The client that it belongs to.
     client: Option<u64>,
@@ -178,6 +184,19 @@ impl Account {
         }
     }
 
+    /// Has the dataflow do nothing any more: all that it makes is about to be dropped. For a query
+    /// that is asked once alone, since what stands may have readers.
+    pub fn give_up(&self) {
+        if self.0.holder == Holder::Query {
+            self.0.is_given_up.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the dataflow has no turns any more.
+    fn has_ended(&self) -> bool {
+        self.0.is_given_up.load(Ordering::Relaxed) || self.failure().is_some()
+    }
+
     /// Lets the next turn panic, for tests of what follows.
     #[doc(hidden)]
     pub fn panic_next(&self) {
@@ -215,17 +234,21 @@ impl Account {
         if self.0.book.is_none() {
             return Some(turn());
         }
-        if self.failure().is_some() {
+        if self.has_ended() {
             return None;
         }
+        let begun = Begun::new(self);
         // What the turn has left half done is not looked at again: the dataflow has no further
         // turn.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             assert!(!self.0.panics_next.swap(false, Ordering::Relaxed), "this panic is on purpose");
             turn()
         }));
+        drop(begun);
         match outcome {
             Ok(returned) => Some(returned),
+            // (The turn ended midway, or what it left half done panicked then.)
+            Err(_) if self.has_ended() => None,
             Err(panic) => {
                 self.fail(Failure { cause: Cause::Panic, message: panic_message(panic.as_ref()) });
                 None
@@ -263,5 +286,35 @@ mod tests {
         assert_eq!(accounts.backlog_bytes(), 0);
         other.panic_next();
         assert_eq!((other.turn(|| 1), accounts.failures()), (None, 2));
+    }
+
+    #[test]
+    fn a_turn_ends_midway_when_its_query_is_given_up_or_holds_too_much() {
+        let accounts = Accounts::default();
+        let (query, view) = (accounts.open_for(Holder::Query, None), accounts.open());
+        let holding = |account: &Account, bytes: usize| account.turn(|| midway::holds(bytes));
+        assert_eq!((holding(&query, 90_000), accounts.held_bytes()), (Some(()), 0));
+        accounts.set_limit(Some(50_000));
+        assert_eq!((holding(&query, 40_000), query.failure()), (Some(()), None));
+        // What stands is ended when it holds too much, as a query is.
+        assert_eq!(holding(&view, 90_000), None);
+        assert_eq!(view.failure().map(|failure| failure.cause), Some(Cause::Memory));
+        let (other, mut is_over) = (query.clone(), false);
+        let ended = query.turn(|| {
+            midway::puts_out(1 << 20);
+            other.give_up();
+            midway::puts_out(1 << 10);
+            midway::puts_out(1 << 20);
+            is_over = true;
+        });
+        assert_eq!((ended, is_over, query.failure(), holding(&query, 1)), (None, false, None, None));
+        assert_eq!((accounts.held_bytes(), accounts.failures()), (0, 1));
+        // Outside of a turn, and in one of no account, nothing ends.
+        midway::holds(1 << 40);
+        assert_eq!(holding(&Account::default(), 1 << 40), Some(()));
+        // What stands goes on, for it may have readers.
+        let standing = accounts.open();
+        standing.give_up();
+        assert_eq!(holding(&standing, 1), Some(()));
     }
 }

@@ -35,6 +35,7 @@ mod bits;
 mod boolean;
 mod calls;
 mod combine;
+mod complete;
 mod count;
 pub mod custom;
 mod custom_call;
@@ -69,31 +70,22 @@ pub use spec::{AggregateSpec, Unsupported};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use anabranch_arrangement::{Floor, Keys, MergeEffort};
+use anabranch_arrangement::{Floor, Keys};
 use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, ShardNumber, Time, Times, Until, gather, hash};
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 
 use crate::aggregate::group_table::{GroupTable, Touched};
-use crate::aggregate::portions::{is_one_large_time, portions};
 use crate::aggregate::segments::Segments;
 use anabranch_flow::paced::TURN_ROWS;
-use anabranch_flow::pending::{Pending, cut_in_time};
+use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
 use calls::CallState;
+use complete::Complete;
 use freeing::Leisure;
 use output::{GroupOutcome, assemble, assemble_pieces};
 use turn::AggregateTurn;
-
-/// Rows of many times that are worked on together: what they put out, twice as many rows of
-/// results, is passed on while it is in the cache.
-const PORTION_ROWS: usize = 1 << 12;
-
-/// So many rows of a time that is not complete are taken in before it is, if they are
-const FOLDED_ROWS_MIN: usize = 1 << 16;
-/// so many for each group there is: what they put out is then little beside them.
-const FOLDED_PER_GROUP: usize = 8;
 
 /// The tactic. See the module's page.
 pub struct Aggregate {
@@ -115,18 +107,6 @@ pub struct Aggregate {
     /// How many rows of a time, in all and for each group, are taken in before it is complete.
     folded: Option<(usize, usize)>,
     leisure: Leisure,
-}
-
-/// A portion of the complete rows.
-struct Complete {
-    /// Not empty. Keyed by the groups' keys, unless there are few groups.
-    parts: Vec<Batch>,
-    /// A time after the last.
-    upto: Time,
-    /// With the first portion: all rows up to that time, which some calls take in one piece.
-    whole: Option<Batch>,
-    /// Portions behind this one that have about as many rows, and groups of their own.
-    behind: usize,
 }
 
 /// Which groups have a row.
@@ -160,13 +140,8 @@ impl Aggregate {
             Some(from) => Rows::Global { from, is_out: false },
             None => Rows::Elsewhere,
         };
-        // (What is eager does at once what can be done.)
-        let folded = match spec.effort {
-            MergeEffort::EAGER => (1, 0),
-            _ => (FOLDED_ROWS_MIN, FOLDED_PER_GROUP),
-        };
         Aggregate {
-            folded: calls.iter().all(CallState::is_sum).then_some(folded),
+            folded: calls.iter().all(CallState::is_sum).then(|| complete::folded(spec.effort)),
             leisure: Leisure::new(spec.effort),
             calls,
             groups: GroupTable::new(&types[..n_keys]),
@@ -438,17 +413,7 @@ impl Timed for Aggregate {
     }
 
     fn fold(&mut self, time: Time, out: &mut Output) {
-        let Some((rows_min, per_group)) = self.folded else { return };
-        if self.rows == Rows::Elsewhere || !self.complete.is_empty() {
-            return;
-        }
-        if self.pending.rows_at(time) >= rows_min.max(per_group * self.groups.len()) {
-            let key: Vec<usize> = (0..self.n_keys).collect();
-            let has_few = self.has_few_groups();
-            let parts = self.pending.take_at(time).into_iter();
-            let parts = parts.map(|batch| if has_few { batch } else { batch.with_key(&key) }).collect();
-            self.step(Complete { parts, upto: time.saturating_add(1), whole: None, behind: 0 }, out);
-        }
+        self.fold_at(time, out);
     }
 
     fn has_more(&self) -> bool {
@@ -485,49 +450,6 @@ impl Timed for Aggregate {
 }
 
 impl Aggregate {
-    /// Takes what has become complete, in portions.
-    fn complete_before(&mut self, upto: Time) {
-        let ready = self.pending.take_ready(upto);
-        let key: Vec<usize> = (0..self.n_keys).collect();
-        // (Ordered calls take the values of a time in one piece.)
-        let has_few = self.has_few_groups();
-        let is_in_portions = self.rows == Rows::Grouped && !has_few && !self.calls.iter().any(CallState::is_ordered);
-        let takes_rows = self.calls.iter().any(CallState::takes_rows);
-        if is_in_portions && !takes_rows && is_one_large_time(&ready) {
-            let portions = portions(ready, &key, self.groups.len());
-            let behind = (0..portions.len()).rev();
-            let portions = portions.into_iter().zip(behind);
-            return self.complete.extend(portions.map(|(parts, behind)| Complete { parts, upto, whole: None, behind }));
-        }
-        if has_few && is_one_large_time(&ready) {
-            // (Sums may come in any pieces.)
-            let pieces = ready.iter().flat_map(|batch| {
-                let starts = (0..batch.len()).step_by(FOLDED_ROWS_MIN);
-                starts.map(|start| batch.slice(start, FOLDED_ROWS_MIN.min(batch.len() - start)))
-            });
-            return self.complete.extend(pieces.map(|piece| Complete {
-                parts: vec![piece],
-                upto,
-                whole: None,
-                behind: 0,
-            }));
-        }
-        let mut complete = cut_in_time(&ready, upto, PORTION_ROWS);
-        if complete.is_empty() {
-            complete.extend(self.first_row_due(upto).map(|_| (self.no_rows(), upto)));
-        }
-        for (batch, upto) in complete {
-            let batch = if has_few { batch } else { batch.with_key(&key) };
-            let portions = match is_in_portions {
-                true => portions(vec![batch.clone()], &key, self.groups.len()),
-                false => vec![vec![batch.clone()]],
-            };
-            let mut whole = Some(batch);
-            let portions = portions.into_iter();
-            self.complete.extend(portions.map(|parts| Complete { parts, upto, whole: whole.take(), behind: 0 }));
-        }
-    }
-
     /// Makes room for so many more groups.
     fn expect(&mut self, groups: usize) {
         if groups > 0 {

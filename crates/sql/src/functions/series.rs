@@ -3,7 +3,8 @@
 //! Numbers of which one is a decimal make a series of decimals; dates make one of `timestamptz`; a
 //! literal in quotes is the bound or the interval that its place asks for.
 //!
-//! Cost: the series is made whole, before its rows are counted.
+//! Cost: the series is made whole, before its rows are counted; but not by the planner, which would
+//! write its numbers in the names of columns, again and again: a long one stays a call.
 
 use std::sync::Arc;
 
@@ -11,9 +12,10 @@ use anabranch_batch::numeric::TYPE;
 use arrow::array::{Array, AsArray, Decimal128Array, Decimal128Builder, ListBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, IntervalUnit, TimeUnit};
-use datafusion_common::{Result as DfResult, exec_err, plan_err};
+use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use crate::passes::plan::options::is_planner;
 use crate::resolve::type_names::{UTC, is_text};
 
 /// Digits of the numbers of a series.
@@ -21,6 +23,9 @@ const PRECISION: u8 = 38;
 
 /// Digits behind the point of numerics that do not say how many they have.
 const PLAIN_SCALE: i8 = 16;
+
+/// A series of more numbers is no constant of the plan.
+pub(crate) const FOLDED_MAX: usize = 1 << 10;
 
 /// The function around DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -93,6 +98,10 @@ impl ScalarUDFImpl for TypedSeries {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        if is_planner(&args.config_options) && !is_short(&args.args) {
+            // (The planner keeps a call that fails.)
+            return exec_err!("the series is long");
+        }
         let number = args.args[0].data_type();
         let DataType::Decimal128(precision, scale) = number else { return self.inner.invoke_with_args(args) };
         let columns = args.args.iter().map(|arg| {
@@ -120,5 +129,19 @@ impl ScalarUDFImpl for TypedSeries {
             lists.append(true);
         }
         Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+    }
+}
+
+/// Whether a series of constants has few elements. (One of other things than whole numbers is
+/// another's to limit.)
+fn is_short(bounds: &[ColumnarValue]) -> bool {
+    let whole = |bound: &ColumnarValue| match bound {
+        ColumnarValue::Scalar(ScalarValue::Int64(Some(bound))) => Some(*bound),
+        _ => None,
+    };
+    match bounds.iter().map(whole).collect::<Option<Vec<i64>>>().as_deref() {
+        Some([first, last]) => first > last || first.abs_diff(*last) < FOLDED_MAX as u64,
+        Some([first, last, step]) => *step == 0 || first.abs_diff(*last) / step.unsigned_abs() < FOLDED_MAX as u64,
+        _ => true,
     }
 }

@@ -34,6 +34,12 @@ pub(crate) fn options(chosen: Chosen) -> ConfigOptions {
     options
 }
 
+/// Whether a function is evaluated by the planner, which folds what has no columns. (Evaluation has
+/// the library's defaults, where literals with a point are floats.)
+pub(crate) fn is_planner(options: &ConfigOptions) -> bool {
+    options.sql_parser.parse_float_as_decimal
+}
+
 /// The options that change plans.
 pub(super) fn described() -> impl Iterator<Item = PassEntry> {
     OPTIONS.iter().map(|pass| pass.described("an option of DataFusion, which is switched off"))

@@ -1,0 +1,87 @@
+//! Looks at a dataflow's account in the middle of a turn.
+//!
+//! Law: a turn whose dataflow has failed or was given up ends at its next look, and what it had
+//! made is gone: the dataflow has no further turn. A look never ends a turn of another dataflow.
+//!
+//! An operator that makes much in one turn says so while it does ([`holds`]): then `memory_limit`
+//! ends it before the memory is there. Cost: of a batch that is put out, one addition; of so many
+//! rows, two loads.
+
+use std::cell::RefCell;
+use std::panic::resume_unwind;
+
+use super::Account;
+use super::memory::{MemoryPart, Share};
+
+/// Rows that are put out between two looks.
+const LOOK_ROWS: usize = 1 << 16;
+
+/// What unwinds out of a turn that ends midway.
+struct Ends;
+
+/// The turn that runs on this thread.
+struct Running {
+    account: Account,
+    /// Rows that were put out since the last look.
+    rows: usize,
+    /// What the turn holds beside what was measured before it.
+    held: Option<Share>,
+}
+
+thread_local! {
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// Until this is dropped, looks are at the account of this turn.
+pub(super) struct Begun(Option<Running>);
+
+impl Begun {
+    pub fn new(account: &Account) -> Begun {
+        let running = Running { account: account.clone(), rows: 0, held: None };
+        Begun(RUNNING.replace(Some(running)))
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // (A turn within a turn gives way to the outer one.)
+        RUNNING.replace(self.0.take());
+    }
+}
+
+/// So many rows are put out. May not return.
+#[inline]
+pub(crate) fn puts_out(rows: usize) {
+    let is_due = RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return false };
+        running.rows += rows;
+        running.rows >= LOOK_ROWS
+    });
+    if is_due {
+        look();
+    }
+}
+
+/// From now on, and until it ends, the turn that runs holds so many bytes beside what is measured
+/// between turns. May not return.
+pub fn holds(bytes: usize) {
+    RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return };
+        let account = &running.account;
+        running.held.get_or_insert_with(|| Share::none(account.clone(), MemoryPart::State)).set(bytes);
+    });
+    look();
+}
+
+/// Ends the turn if its dataflow has no further one. May not return.
+fn look() {
+    let ends = RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return false };
+        running.rows = 0;
+        running.account.has_ended()
+    });
+    if ends {
+        // (Not a panic: nothing is wrong, and nothing is printed.)
+        resume_unwind(Box::new(Ends));
+    }
+}
