@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use crate::batch::Batch;
 use crate::control::{Diff, Diffs, Times};
-use crate::order::{Comparator, sort_by_hash, sort_by_time, sort_rows_by_hash};
+use crate::order::{Comparator, ValueOrder, sort_by_hash, sort_by_time};
 use crate::{equal, hash};
 
 /// So few rows of a time are compared with each other; hashing more is cheaper.
@@ -58,33 +58,43 @@ pub fn consolidate(batch: Batch) -> Batch {
 
 /// As [`consolidate`], but ordered by time; of one time what is taken back comes first, and each
 /// part is ordered by the columns, ascending. O(rows) where times come in order and each has few
-/// rows: what changes from one row to another is not even copied.
+/// rows: what changes from one row to another is not even copied. Many rows of one time are brought
+/// together by the order that they are to have ([`ValueOrder`]), not by their hashes.
 pub fn consolidate_in_time_order(batch: Batch) -> Batch {
     let batch = batch.flatten();
     let mut rows: Vec<u32> = match batch.times() {
         Times::Column(times) => sort_by_time(times),
         Times::Constant(_) => (0..batch.len() as u32).collect(),
     };
-    let order = Comparator::ascending(batch.columns());
-    let order = |a: u32, b: u32| order.compare(a as usize, b as usize);
-    let mut hashes = None;
+    let order = ValueOrder::new(batch.columns(), batch.len());
     let mut kept = Vec::with_capacity(rows.len());
     for rows in rows.chunk_by_mut(|&a, &b| batch.times().get(a as usize) == batch.times().get(b as usize)) {
         match rows.len() {
-            ..=COMPARED_ROWS_MAX => sum_compared(rows, batch.diffs(), order, &mut kept),
+            ..=COMPARED_ROWS_MAX => sum_compared(rows, batch.diffs(), |a, b| order.compare(a, b), &mut kept),
             _ => {
-                let hashes = hashes.get_or_insert_with(|| hash_rows(&batch));
-                sort_rows_by_hash(rows, hashes);
-                let repeats = find_repeats(rows, hashes, &batch);
-                let start = kept.len();
-                kept.extend(sum_repeats(rows, &repeats, batch.diffs()));
-                sort_changes(&mut kept[start..], order);
+                order.sort(rows);
+                sum_sorted(rows, batch.diffs(), &order, &mut kept);
             }
         }
     }
     let (kept, sums): (Vec<u32>, Vec<Diff>) = kept.into_iter().unzip();
     let is_as_it_was = kept.len() == batch.len() && kept.is_sorted();
     if is_as_it_was { batch } else { batch.take(&kept).with_diffs(Diffs::Column(sums.into()).simplify()) }
+}
+
+/// Appends the sorted rows of one time with the sums of their diffs, without those that cancel:
+/// losses, then gains.
+fn sum_sorted(rows: &[u32], diffs: &Diffs, order: &ValueOrder, kept: &mut Vec<(u32, Diff)>) {
+    let mut gains = Vec::with_capacity(rows.len());
+    for equal in rows.chunk_by(|&a, &b| order.is_equal(a, b)) {
+        let sum = equal.iter().fold(0, |sum: Diff, &row| sum.wrapping_add(diffs.get(row as usize)));
+        match sum {
+            0 => {}
+            _ if is_gain(sum) => gains.push((equal[0], sum)),
+            _ => kept.push((equal[0], sum)),
+        }
+    }
+    kept.append(&mut gains);
 }
 
 /// Appends the few rows of one time with the sums of their diffs, in order and without those that

@@ -49,7 +49,14 @@ impl Comparator {
     /// If a row is out of bounds.
     #[inline]
     pub fn compare(&self, i: usize, j: usize) -> Ordering {
-        self.columns.iter().map(|column| column(i, j)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        self.compare_from(0, i, j)
+    }
+
+    /// The same for rows that are equal in the columns before `first`.
+    #[inline]
+    pub(super) fn compare_from(&self, first: usize, i: usize, j: usize) -> Ordering {
+        let columns = self.columns[first..].iter();
+        columns.map(|column| column(i, j)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 }
 

@@ -7,15 +7,17 @@
 //! first or last by `nulls_first`, whether descending or not.
 //!
 //! `compare` holds the order itself, `prefix` its first 64 bits as integers, `sort` the sort by
-//! hash that everything keyed rests on.
+//! hash that everything keyed rests on, `values` the sort by the order itself.
 
 mod compare;
 mod prefix;
 mod sort;
+mod values;
 
 pub use compare::{Comparator, interval_length};
 pub use prefix::{prefix_of_whole, prefixes};
 pub use sort::{Zoom, sort_by_hash, sort_by_time, sort_rows_by_hash, sort_zoomed};
+pub use values::ValueOrder;
 
 /// How NULL keys compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

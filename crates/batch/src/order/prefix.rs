@@ -65,9 +65,9 @@ fn column_prefixes(array: &ArrayRef, direction: Direction, rows: usize) -> (Vec<
             // (Microseconds: 64 bits of nanoseconds end with three centuries.)
             place.each(|row| (saturate(interval_length(&values[row]).div_euclid(1000)).0, false))
         }
-        Cells::Bytes(values) => place.each(|row| (text(values.bytes(row)), false)),
-        Cells::LargeBytes(values) => place.each(|row| (text(values.bytes(row)), false)),
-        Cells::Fixed(values) => place.each(|row| (text(values.bytes(row)), false)),
+        Cells::Bytes(values) => place.each(|row| (prefix_of_bytes(values.bytes(row)), false)),
+        Cells::LargeBytes(values) => place.each(|row| (prefix_of_bytes(values.bytes(row)), false)),
+        Cells::Fixed(values) => place.each(|row| (prefix_of_bytes(values.bytes(row)), false)),
         Cells::Views(values) => place.each(|row| (text_of_view(values, row), false)),
         Cells::List(..) | Cells::LargeList(..) | Cells::Struct(_) => place.each(|_| (1 << 63, false)),
     }
@@ -150,7 +150,7 @@ fn pair(high: i32, low: i32) -> u64 {
 
 /// The first eight bytes, big endian; shorter text is filled up with zeros.
 #[inline]
-fn text(bytes: &[u8]) -> u64 {
+pub(super) fn prefix_of_bytes(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(first) => u64::from_be_bytes(*first),
         None => bytes.iter().enumerate().fold(0, |prefix, (i, &byte)| prefix | u64::from(byte) << (56 - 8 * i)),
@@ -162,6 +162,6 @@ fn text_of_view(values: Views<'_>, row: usize) -> u64 {
     let view = values.views[row];
     match view as u32 as usize {
         0..=INLINE_BYTES_MAX => ((view >> 32) as u64).swap_bytes(),
-        _ => text(values.bytes(row)),
+        _ => prefix_of_bytes(values.bytes(row)),
     }
 }

@@ -1,0 +1,176 @@
+//! Sorting rows by their values, column after column.
+//!
+//! Law: rows come in ascending order of the first column, then of the next (NULL last), and equal
+//! rows in order of their numbers: as by [`Comparator::ascending`] and a stable sort.
+//!
+//! Rows go by the [prefixes](super::prefixes) of the first column, which a radix sort takes. Rows
+//! whose prefixes tie go by the next column where prefixes are exact. Texts go by the next eight
+//! bytes behind what they have in common; all others, and few rows, are compared at once.
+//!
+//! Cost: some 10 ns a row where the first column tells most rows apart; a column behind it is
+//! looked at only when many rows tie before it.
+
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+
+use arrow::array::{Array, ArrayRef};
+
+use super::prefix::prefix_of_bytes;
+use super::{Comparator, Direction, prefixes, sort_by_hash, sort_rows_by_hash};
+use crate::cells::{ByteCells, Cells, cells};
+
+/// So few rows are compared with each other.
+const COMPARED_ROWS_MAX: usize = 24;
+
+/// The order of the rows of some columns.
+#[derive(Debug)]
+pub struct ValueOrder<'a> {
+    columns: &'a [ArrayRef],
+    n_rows: usize,
+    comparator: Comparator,
+    /// Of each column, once they are asked for: prefixes, and whether equal ones are equal cells.
+    prefixes: Vec<OnceCell<(Vec<u64>, bool)>>,
+}
+
+impl<'a> ValueOrder<'a> {
+    /// That of the first `n_rows` rows.
+    ///
+    /// # Panics
+    /// If a column's type cannot be compared.
+    pub fn new(columns: &'a [ArrayRef], n_rows: usize) -> ValueOrder<'a> {
+        let prefixes = columns.iter().map(|_| OnceCell::new()).collect();
+        ValueOrder { columns, n_rows, comparator: Comparator::ascending(columns), prefixes }
+    }
+
+    /// Order of two rows.
+    #[inline]
+    pub fn compare(&self, a: u32, b: u32) -> Ordering {
+        self.comparator.compare(a as usize, b as usize)
+    }
+
+    /// Whether two rows are equal.
+    #[inline]
+    pub fn is_equal(&self, a: u32, b: u32) -> bool {
+        let first = self.prefixes.first().and_then(OnceCell::get);
+        first.is_none_or(|(prefixes, _)| prefixes[a as usize] == prefixes[b as usize]) && self.compare(a, b).is_eq()
+    }
+
+    /// Sorts rows, which come in ascending order of their numbers.
+    pub fn sort(&self, rows: &mut [u32]) {
+        self.sort_from(0, rows);
+    }
+
+    /// Sorts rows that are equal in the columns before `first`.
+    fn sort_from(&self, first: usize, rows: &mut [u32]) {
+        if rows.len() < 2 || first == self.columns.len() {
+            return;
+        }
+        if rows.len() <= COMPARED_ROWS_MAX {
+            return self.compare_all(first, rows);
+        }
+        let (prefixes, exact) = self.prefixes[first]
+            .get_or_init(|| prefixes(&self.columns[first..=first], &[Direction::ASCENDING], self.n_rows));
+        sort_rows_by_hash(rows, prefixes);
+        for ties in rows.chunk_by_mut(|&a, &b| prefixes[a as usize] == prefixes[b as usize]) {
+            match (exact, cells(&self.columns[first])) {
+                (true, _) => self.sort_from(first + 1, ties),
+                // (NULL ties with NULL alone.)
+                _ if self.columns[first].is_null(ties[0] as usize) => self.sort_from(first + 1, ties),
+                (_, Cells::Bytes(texts)) => self.sort_texts(first, texts, ties),
+                (_, Cells::LargeBytes(texts)) => self.sort_texts(first, texts, ties),
+                (_, Cells::Views(texts)) => self.sort_texts(first, texts, ties),
+                _ => self.compare_all(first, ties),
+            }
+        }
+    }
+
+    /// Sorts rows whose texts in the column `first` begin alike.
+    fn sort_texts(&self, first: usize, texts: impl ByteCells, rows: &mut [u32]) {
+        if rows.len() <= COMPARED_ROWS_MAX {
+            return self.compare_all(first, rows);
+        }
+        let text = |row: u32| texts.bytes(row as usize);
+        let head = text(rows[0]);
+        let common = rows[1..].iter().fold(head.len(), |common, &row| common_bytes(&head[..common], text(row)));
+        let behind: Vec<u64> = rows.iter().map(|&row| prefix_of_bytes(&text(row)[common..])).collect();
+        let places = sort_by_hash(&behind);
+        let sorted: Vec<u32> = places.iter().map(|&place| rows[place as usize]).collect();
+        rows.copy_from_slice(&sorted);
+        let mut start = 0;
+        for ties in places.chunk_by(|&a, &b| behind[a as usize] == behind[b as usize]) {
+            let ties = &mut rows[start..start + ties.len()];
+            start += ties.len();
+            let len = |row: &u32| text(*row).len();
+            let (least, most) = ties.iter().map(len).fold((usize::MAX, 0), |(l, m), len| (l.min(len), m.max(len)));
+            match common + size_of::<u64>() {
+                // (Where texts end, the prefix is filled up with zeros.)
+                seen if most <= seen && least == most => self.sort_from(first + 1, ties),
+                seen if least > seen => self.sort_texts(first, texts, ties),
+                _ => self.compare_all(first, ties),
+            }
+        }
+    }
+
+    fn compare_all(&self, first: usize, rows: &mut [u32]) {
+        rows.sort_by(|&a, &b| self.comparator.compare_from(first, a as usize, b as usize));
+    }
+}
+
+/// How many bytes two texts begin with alike.
+fn common_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{BooleanArray, Float64Array, Int64Array, StringViewArray};
+
+    use super::*;
+    use crate::testing::Rng;
+
+    #[test]
+    fn rows_come_as_by_comparison() {
+        let mut rng = Rng::from_env(11);
+        let below = |rng: &mut Rng, n: usize| rng.below(n) as i64;
+        for round in 0..60 {
+            let n = 1 + below(&mut rng, 1_500) as usize;
+            let few = 1 + rng.below(400);
+            let whole = Int64Array::from_iter((0..n).map(|_| Some(below(&mut rng, few))));
+            let open = Int64Array::from_iter((0..n).map(|_| Some(below(&mut rng, few) - 3).filter(|&at| at > 0)));
+            let texts = (0..n).map(|_| {
+                let start =
+                    ["a common start, and more", "a common start, and much more than that, up to "][rng.below(2)];
+                let end = below(&mut rng, few);
+                [
+                    format!("{start}{end}"),
+                    start[..12 + end as usize % 12].to_owned() + "\0",
+                    format!("a common start\0"),
+                ][rng.below(8).min(2) * usize::from(rng.below(4) == 0)]
+                .clone()
+            });
+            let texts = texts.collect::<Vec<_>>();
+            let float = Float64Array::from_iter((0..n).map(|_| Some([0.0, -0.0, f64::NAN, 2.5][rng.below(4)])));
+            let flag = BooleanArray::from_iter((0..n).map(|_| Some(below(&mut rng, 2) > 0)));
+            let all: [ArrayRef; 5] = [
+                Arc::new(whole),
+                Arc::new(open),
+                Arc::new(StringViewArray::from_iter_values(texts)),
+                Arc::new(float),
+                Arc::new(flag),
+            ];
+            // (From no column to all of them, and each of them first.)
+            let columns: Vec<ArrayRef> = (0..round % 6).map(|at| all[(at + round / 6) % 5].clone()).collect();
+            let order = ValueOrder::new(&columns, n);
+            let mut rows: Vec<u32> = (0..n as u32).filter(|_| rng.below(10) > 0).collect();
+            let mut expected = rows.clone();
+            order.sort(&mut rows);
+            expected.sort_by(|&a, &b| order.compare(a, b));
+            assert_eq!(rows, expected);
+            let equal = rows.windows(2).filter(|pair| order.is_equal(pair[0], pair[1])).count();
+            let wanted = rows.windows(2).filter(|pair| order.compare(pair[0], pair[1]).is_eq()).count();
+            assert_eq!(equal, wanted);
+        }
+    }
+}
