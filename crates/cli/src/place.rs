@@ -53,8 +53,12 @@ impl Place {
         let script: Arc<str> = Arc::from(text);
         match self {
             Place::Remote(_) => Ok(vec![Part::Text(script)]),
-            Place::Embedded { .. } => {
-                let statements = anabranch_sql::parse(text)?;
+            Place::Embedded { host, .. } => {
+                let Ok(statements) = anabranch_sql::parse(text) else {
+                    // (The session says what is wrong: the error fails its transaction.)
+                    let text = text.to_owned();
+                    return host.call(move |session| session.execute(&text))?.map(|_| vec![]);
+                };
                 Ok(statements.into_iter().map(|parsed| Part::Parsed(Arc::clone(&script), Box::new(parsed))).collect())
             }
         }

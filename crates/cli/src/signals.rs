@@ -15,8 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A statement is running.
-static RUNNING: AtomicBool = AtomicBool::new(false);
+/// What is running: a statement, or something around it.
+static RUNNING: AtomicU64 = AtomicU64::new(0);
 /// How many statements have begun.
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 /// A person is at a prompt: the shell alone decides when to leave.
@@ -35,7 +35,7 @@ const TWICE: Duration = Duration::from_secs(1);
 /// Takes Ctrl-C over for the program.
 pub(crate) fn listen(stop: impl Fn() + Send + 'static) {
     let handler = move || {
-        if RUNNING.load(Ordering::Relaxed) {
+        if RUNNING.load(Ordering::Relaxed) > 0 {
             PRESSES.fetch_add(1, Ordering::Relaxed);
         }
         press(&stop);
@@ -51,7 +51,7 @@ pub(crate) fn presses() -> u64 {
 }
 
 fn press(stop: &impl Fn()) {
-    match (RUNNING.load(Ordering::Relaxed), SHELL.load(Ordering::Relaxed)) {
+    match (RUNNING.load(Ordering::Relaxed) > 0, SHELL.load(Ordering::Relaxed)) {
         (true, true) => stop(),
         (true, false) if pressed_twice() => exit(130),
         (true, false) => {
@@ -71,7 +71,7 @@ fn end_unless_stopped() {
     let statement = STATEMENTS.load(Ordering::Relaxed);
     let watch = move || {
         sleep(PATIENCE);
-        if RUNNING.load(Ordering::Relaxed) && STATEMENTS.load(Ordering::Relaxed) == statement {
+        if RUNNING.load(Ordering::Relaxed) > 0 && STATEMENTS.load(Ordering::Relaxed) == statement {
             eprintln!("interrupted");
             exit(130);
         }
@@ -98,13 +98,13 @@ pub(crate) struct Running(());
 impl Running {
     pub(crate) fn start() -> Running {
         STATEMENTS.fetch_add(1, Ordering::Relaxed);
-        RUNNING.store(true, Ordering::Relaxed);
+        RUNNING.fetch_add(1, Ordering::Relaxed);
         Running(())
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        RUNNING.store(false, Ordering::Relaxed);
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ pub struct Pulled {
     pub pending: Option<Time>,
     /// Whether there is more to do, so that the operator is to be scheduled again.
     pub has_more: bool,
-    /// Rows that came in.
+    /// Rows that came in, or were worked on: what is held may have changed by as many.
     pub(crate) n_rows: usize,
 }
 
@@ -32,6 +32,11 @@ impl Pulled {
         self.has_more |= other.has_more;
         self.n_rows += other.n_rows;
         self.reach(other.upto, other.pending);
+    }
+
+    /// So many rows were worked on that have not come in.
+    pub fn worked_on(&mut self, rows: usize) {
+        self.n_rows += rows;
     }
 
     /// Nothing before `upto` will come, and the right to send is held from then on.

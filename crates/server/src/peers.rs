@@ -134,6 +134,13 @@ impl Peers {
         }
     }
 
+    /// Stops the statements of clients that have gone: none is there for the answer.
+    pub(crate) fn stop_those_gone(&self) {
+        let busy = |peer: &&Arc<Peer>| peer.activity.load(Ordering::SeqCst) == Activity::Busy as u8;
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        peers.values().filter(busy).filter(|peer| has_gone(&peer.socket)).for_each(|peer| peer.interrupt());
+    }
+
     fn wake(&self, which: impl Fn(u8) -> bool) {
         for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).values() {
             if which(peer.activity.load(Ordering::SeqCst)) {
@@ -142,4 +149,20 @@ impl Peers {
             }
         }
     }
+}
+
+/// Whether the other side has closed, also with bytes of its before that were not read.
+#[cfg(target_os = "linux")]
+fn has_gone(socket: &TcpStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
+    // (Who cannot be asked is taken to be there: the answer cannot be sent then.)
+    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|n_ready| n_ready > 0)
+}
+
+/// Elsewhere a client is seen to have gone when an answer is sent.
+#[cfg(not(target_os = "linux"))]
+fn has_gone(_: &TcpStream) -> bool {
+    false
 }

@@ -4,8 +4,8 @@
 //! keep-alive finds that the other side is gone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ const WAITING_MAX: usize = 256;
 const BACKLOG: i32 = 1024;
 /// A client that has said nothing for so long is asked whether it is there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// How often the server looks for clients that have gone while their statements run.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// A running server. Dropping it ends it.
 ///
@@ -76,6 +78,9 @@ impl Server {
         let its_shared = Arc::clone(&shared);
         let thread = Builder::new().name("anabranch-listen".into()).spawn(move || accept(&its_shared, &listener));
         let thread = thread.map_err(|error| ServerError::new(format!("cannot start a thread: {error}")))?;
+        let its_shared = Arc::downgrade(&shared);
+        // (Without it, a statement ends when its answer cannot be sent.)
+        let _ = Builder::new().name("anabranch-watch".into()).spawn(move || watch(&its_shared));
         Ok(Server { shared, address, listener: Some(thread) })
     }
 
@@ -175,6 +180,15 @@ fn accept(shared: &Arc<ServerShared>, listener: &TcpListener) {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
+    }
+}
+
+/// Looks for clients that have gone while their statements run, as long as there is a server.
+fn watch(shared: &Weak<ServerShared>) {
+    while let Some(shared) = shared.upgrade().filter(|shared| !shared.peers.is_ending()) {
+        shared.peers.stop_those_gone();
+        drop(shared);
+        std::thread::sleep(WATCH_EVERY);
     }
 }
 

@@ -59,6 +59,9 @@ pub(super) fn watch(runner: &mut Runner<'_>, argument: &str) -> Status {
     let in_place = matches!(runner.target, Target::Terminal { .. }) && runner.format == Format::Table;
     let mut frame = Frame::default();
     let mut left = pace.times;
+    // (Ctrl-C between an answer and the wait behind it counts, too.)
+    let _running = Running::start();
+    let presses = signals::presses();
     loop {
         let status = match in_place {
             true => draw(runner, &mut frame, &statement, pace),
@@ -69,17 +72,15 @@ pub(super) fn watch(runner: &mut Runner<'_>, argument: &str) -> Status {
             // (Ctrl-C is how one leaves.)
             return if status == Status::Interrupted { Status::Good } else { status };
         }
-        if left == Some(0) || !waited(pace.every) {
+        if left == Some(0) || !waited(pace.every, presses) {
             return Status::Good;
         }
     }
 }
 
-/// Waits; false if Ctrl-C came meanwhile.
-fn waited(time: Duration) -> bool {
+/// Waits; false if Ctrl-C was pressed more often than it had been.
+fn waited(time: Duration, presses: u64) -> bool {
     let end = Instant::now() + time;
-    let presses = signals::presses();
-    let _running = Running::start();
     while signals::presses() == presses {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {

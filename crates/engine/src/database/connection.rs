@@ -82,7 +82,7 @@ impl Connection {
     /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
     pub fn execute(&mut self, script: &str) -> Result<Vec<Outcome>, Error> {
         self.interrupt.clear();
-        let statements = anabranch_sql::parse(script)?;
+        let statements = self.failing(anabranch_sql::parse(script).map_err(Error::from))?;
         let text: Arc<str> = script.into();
         statements.into_iter().map(|statement| self.run_one(&text, &Arc::new(statement))).collect()
     }
@@ -115,6 +115,11 @@ impl Connection {
     /// Whatever is wrong with the statement, as far as it shows before it runs.
     pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
         self.interrupt.clear();
+        let prepared = self.prepare_any(sql, types);
+        self.failing(prepared)
+    }
+
+    fn prepare_any(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
         if let Some((version, known)) = self.remembered.get(sql, types)
             && self.engine.latest().moment().version == version
         {
@@ -155,7 +160,8 @@ impl Connection {
         if self.reads_only {
             check_reads_only(&prepared.statement.statement)?;
         }
-        let bound = match self.begin_here(&prepared.statement.statement, prepared.fitted(parameters)?)? {
+        let fitted = self.failing(prepared.fitted(parameters))?;
+        let bound = match self.begin_here(&prepared.statement.statement, fitted)? {
             Here::Answered(rows) => return Ok(Outcome::Rows(rows)),
             Here::Planned(bound) => bound,
         };
@@ -373,9 +379,16 @@ impl Connection {
         })?
     }
 
-    /// Fails the open transaction, if the result is an error.
+    /// Fails the open transaction, if there is one: something went wrong that the engine has not
+    /// seen.
+    pub fn fail_transaction(&mut self) {
+        // (A database that was closed has no transactions.)
+        let _ = self.failing::<()>(Err(Error::cancelled()));
+    }
+
+    /// Fails the open transaction, if there is one and the result is an error.
     fn failing<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if result.is_err() {
+        if result.is_err() && self.transaction() == TransactionState::Open {
             self.call(|session| session.failing::<()>(Err(Error::cancelled())).is_err())?;
         }
         result
@@ -400,6 +413,7 @@ impl Connection {
     /// Refuses statements that write from now on; that cannot be taken back.
     pub fn forbid_writes(&mut self) {
         self.reads_only = true;
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).reads_only = true;
     }
 
     /// Runs one statement of a parsed script. `script` is the whole text that was parsed.

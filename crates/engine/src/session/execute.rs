@@ -38,8 +38,14 @@ impl Session {
     /// # Errors
     /// A script that does not parse runs not at all. Positions are byte offsets into `script`.
     pub fn execute(&mut self, script: &str) -> Result<Vec<Outcome>, Error> {
-        let statements = anabranch_sql::parse(script)?;
+        let statements = self.parsed(script)?;
         statements.iter().map(|statement| self.execute_one(script, statement)).collect()
+    }
+
+    /// The statements of a script. One that does not parse fails the open transaction, as any error
+    /// does.
+    fn parsed(&mut self, script: &str) -> Result<Vec<Parsed>, Error> {
+        self.failing(anabranch_sql::parse(script).map_err(Error::from))
     }
 
     /// Runs one statement of a parsed script. `script` is the whole text that was parsed.
@@ -195,9 +201,10 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute); `Invalid` when it is not one statement or returns no rows.
     pub fn query(&mut self, sql: &str) -> Result<Rows, Error> {
-        let statements = anabranch_sql::parse(sql)?;
+        let statements = self.parsed(sql)?;
         let [statement] = statements.as_slice() else {
-            return Err(Error::invalid(format!("one statement was expected, but there are {}", statements.len())));
+            let error = Error::invalid(format!("one statement was expected, but there are {}", statements.len()));
+            return self.failing(Err(error));
         };
         match self.execute_one(sql, statement)? {
             Outcome::Rows(rows) => Ok(rows),

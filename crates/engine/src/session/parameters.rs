@@ -32,7 +32,10 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with the statement, as far as it shows before it runs.
     pub fn prepare(&mut self, sql: &str, types: &[Option<DataType>]) -> Result<Prepared, Error> {
-        self.prepare_parsed(sql.into(), Arc::new(parse_one(sql)?), types)
+        let statement = parse_one(sql);
+        let statement = self.failing(statement)?;
+        let prepared = self.prepare_parsed(sql.into(), Arc::new(statement), types);
+        self.failing(prepared)
     }
 
     /// Runs a prepared statement with values for its parameters.

@@ -82,6 +82,12 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a setting is of the database, and so of all its clients.
+    pub(crate) fn is_of_all(name: &str) -> bool {
+        const OF_ALL: [&str; 4] = ["retain_history", "sharing", "memory_limit", "batch_rows_max"];
+        OF_ALL.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// Retains history for that long, also after the database is opened again.
     fn retain_history(&mut self, micros: i64) -> Result<(), Error> {
         let (object, value) = (ObjectId::default(), micros.to_string().into_bytes());

@@ -341,6 +341,16 @@ impl Session {
     }
 }
 
+/// Refuses to change a setting of the database, for a connection that may only read.
+pub(super) fn check_sets_own(name: &str) -> Result<(), Error> {
+    match Session::is_of_all(name) {
+        false => Ok(()),
+        true => Err(Error::invalid(format!("permission denied to set parameter \"{name}\""))
+            .with_sqlstate("42501")
+            .with_detail("The setting is of the database, and the connection may only read.")),
+    }
+}
+
 /// Refuses a statement that writes, for a connection that may not.
 pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
     let asked = match statement {
@@ -353,6 +363,9 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
             .with_sqlstate("42501")
             .with_detail("The connection may only read, and what its user may read are relations.")
             .with_hint("A user who may write makes a source of the file: CREATE SOURCE .. WITH (path = ..)."));
+    }
+    if let Statement::Set { name, .. } | Statement::Reset { name: Some(name) } = asked {
+        check_sets_own(name)?;
     }
     // A file is written where the engine runs.
     let writes_file = matches!(statement, Statement::CopyTo(copy) if copy.to != CopyEnd::Client);

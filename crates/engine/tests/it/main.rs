@@ -41,6 +41,7 @@ mod support;
 mod transactional_definitions;
 mod turns;
 mod unique;
+mod user_types;
 mod waiting;
 mod workers;
 mod write;

@@ -37,6 +37,10 @@ fn a_query_that_takes_too_much_ends_and_others_go_on() {
         for (turn, sql) in [
             "SELECT a.k, b.k, c.k FROM t a, t b, t c",
             "SELECT a.k + 4000 * b.k AS pair, count(*) FROM t a, t b GROUP BY a.k + 4000 * b.k",
+            // (Rounds bring rows that have come from nowhere.)
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + 1 FROM r) SELECT count(*) FROM r",
+            "WITH RECURSIVE r(n) AS (SELECT k FROM t UNION SELECT n + 4000 FROM r) SELECT count(*) FROM r",
+            "SELECT x, count(*) FROM generate_series(1, 20000000) AS x GROUP BY x",
         ]
         .into_iter()
         .enumerate()

@@ -77,7 +77,10 @@ impl Feed for LoopFeed {
             let take = &mut |sealed: Vec<Sealed>, _| epochs.machine.accept(input, sealed);
             upto = upto.min(feed.pull(frontiers, hold, pulled, take));
         }
-        epochs.work(upto, &mut FUEL_PER_TURN.clone(), pulled);
+        let mut fuel = FUEL_PER_TURN;
+        epochs.work(upto, &mut fuel, pulled);
+        // (Rows of rounds have not come from anywhere, and are held as others are.)
+        pulled.worked_on(usize::try_from(FUEL_PER_TURN - fuel).unwrap_or(0));
     }
 }
 
@@ -169,6 +172,6 @@ impl anabranch_flow::tactic::Timed for Nested {
     }
 
     fn size_bytes(&self) -> usize {
-        self.0.pending.iter().map(Pending::size_bytes).sum()
+        self.0.machine.size_bytes() + self.0.pending.iter().map(Pending::size_bytes).sum::<usize>()
     }
 }

@@ -9,7 +9,7 @@ mod subscribe;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_engine::{Connection, Error, ErrorKind, Outcome};
+use anabranch_engine::{Connection, Error, ErrorKind, Interrupt, Outcome};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -135,6 +135,8 @@ async fn query(State(shared): State<Arc<ServerShared>>, headers: HeaderMap, body
         Ok(connection) => connection,
         Err(refusal) => return *refusal,
     };
+    // (A client that has gone drops what waits here.)
+    let _ends = EndsStatement(connection.interrupt());
     let answered = spawn_blocking(move || {
         shared.metrics.statements.inc();
         let outcome = connection.execute(&sql).and_then(|mut outcomes| answer(&mut connection, outcomes.pop()));
@@ -146,6 +148,15 @@ async fn query(State(shared): State<Arc<ServerShared>>, headers: HeaderMap, body
         Ok(Ok(value)) => Json(value).into_response(),
         Ok(Err(error)) => refused(&error),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// Stops the statement when it is dropped; one that is over is not there any more.
+struct EndsStatement(Interrupt);
+
+impl Drop for EndsStatement {
+    fn drop(&mut self) {
+        self.0.trigger();
     }
 }
 

@@ -90,8 +90,9 @@ impl ServerClient<'_> {
         self.is_skipping = true;
     }
 
-    /// Tells an error.
+    /// Tells an error. It fails the open transaction, wherever it came from.
     pub(super) fn tell(&mut self, error: &Error, script: &str) {
+        self.connection.fail_transaction();
         self.shared.metrics.errors.inc();
         if error.kind == anabranch_engine::ErrorKind::Internal {
             tracing::error!(message = error.message, "internal error");

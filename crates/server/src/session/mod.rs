@@ -26,7 +26,7 @@ use anabranch_engine::{Error, TransactionState};
 use crate::peers::{Activity, Peer};
 use crate::shared::ServerShared;
 use crate::wire::frames::{Broken, Frames};
-use crate::wire::message::Message;
+use crate::wire::message::{Message, NOT_UTF8};
 use crate::wire::reply::{self, Severity};
 
 use client::ServerClient;
@@ -121,6 +121,12 @@ fn farewell(frames: &mut Frames, broken: &Broken, shared: &ServerShared) {
     frames.close();
 }
 
+/// The error of a message that cannot be read.
+fn unread(why: &str) -> Error {
+    let is_of_bytes = why.starts_with(NOT_UTF8);
+    Error::invalid(why).with_sqlstate(if is_of_bytes { "22021" } else { "08P01" })
+}
+
 impl ServerClient<'_> {
     /// Waits for a message and obeys it.
     fn step(&mut self) -> Result<Next, Broken> {
@@ -139,8 +145,7 @@ impl ServerClient<'_> {
         match came {
             Ok(message) => self.obey(message),
             Err(what) => {
-                let error = Error::invalid(what).with_sqlstate("08P01");
-                self.fail(&error, "");
+                self.fail(&unread(what), "");
                 Ok(Next::Stay)
             }
         }
@@ -159,6 +164,12 @@ impl ServerClient<'_> {
                 let has_failed = std::mem::take(&mut self.is_skipping);
                 self.end_pipeline(has_failed)?;
                 self.query(&text)?;
+            }
+            Message::UnreadQuery(why) => {
+                let has_failed = std::mem::take(&mut self.is_skipping);
+                self.end_pipeline(has_failed)?;
+                self.tell(&unread(why), "");
+                self.ready();
             }
             // What is left of a COPY that failed.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}

@@ -33,6 +33,8 @@ pub(crate) enum Message {
     FunctionCall,
     /// A letter that is no message.
     Unknown(u8),
+    /// A simple query that cannot be read, and why: it is answered as any other.
+    UnreadQuery(&'static str),
 }
 
 /// Values for a statement's parameters.
@@ -55,6 +57,9 @@ pub(crate) enum Named {
     Portal(String),
 }
 
+/// What is said of bytes that are no text.
+pub(crate) const NOT_UTF8: &str = "invalid byte sequence for encoding \"UTF8\"";
+
 /// Reads a message from its letter and what follows its length.
 ///
 /// # Errors
@@ -62,7 +67,11 @@ pub(crate) enum Named {
 pub(crate) fn parse(letter: u8, body: &[u8]) -> Result<Message, &'static str> {
     let mut input = Input { rest: body };
     let message = match letter {
-        b'Q' => Message::Query(input.text()?),
+        b'Q' => match input.text() {
+            Ok(text) if input.rest.is_empty() => Message::Query(text),
+            Ok(_) => return Ok(Message::UnreadQuery("invalid byte sequence for encoding \"UTF8\": 0x00")),
+            Err(why) => return Ok(Message::UnreadQuery(why)),
+        },
         b'P' => {
             let (name, sql) = (input.text()?, input.text()?);
             let n_types = input.count(4)?;
@@ -120,7 +129,7 @@ impl<'a> Input<'a> {
 
     fn text(&mut self) -> Result<String, &'static str> {
         let end = self.rest.iter().position(|byte| *byte == 0).ok_or("a text has no end")?;
-        let text = std::str::from_utf8(&self.rest[..end]).map_err(|_| "a text is not UTF-8")?;
+        let text = std::str::from_utf8(&self.rest[..end]).map_err(|_| NOT_UTF8)?;
         self.rest = &self.rest[end + 1..];
         Ok(text.to_owned())
     }

@@ -209,3 +209,58 @@ fn many_idle_clients_are_served_beside_each_other() {
         assert_eq!(raw.query("SELECT 1").0, "TDCZ");
     }
 }
+
+#[test]
+fn a_query_that_cannot_be_read_is_answered_as_any_other() {
+    let server = start(&config());
+    let (mut raw, _) = Raw::log_in(server.address());
+    for bytes in [&b"SELECT '\xff\xfe'\0"[..], b"SELECT 1\0 AND MORE\0", b"SELECT 1"] {
+        raw.send(b'Q', bytes);
+        let (letters, state) = raw.letters();
+        assert_eq!((letters.as_str(), state.is_some()), ("EZ", true), "{bytes:?}");
+    }
+    assert_eq!(raw.query("SELECT 1").0, "TDCZ");
+}
+
+#[test]
+fn an_error_fails_the_transaction_wherever_it_comes_from() {
+    let server = start(&config());
+    let (mut raw, _) = Raw::log_in(server.address());
+    raw.query("CREATE TABLE t (a int)");
+    // A text that does not parse; a statement that cannot be prepared; one that was never.
+    let parse: &dyn Fn(&mut Raw) = &|raw| raw.send(b'P', b"\0SELECT nothing FROM t\0\0\0");
+    let bind: &dyn Fn(&mut Raw) = &|raw| raw.send(b'B', b"\0never\0\0\0\0\0\0\0");
+    for goes_wrong in [None, Some(parse), Some(bind)] {
+        assert_eq!(raw.query("BEGIN").0, "CZ");
+        assert_eq!(raw.query("INSERT INTO t VALUES (1)").0, "CZ");
+        match goes_wrong {
+            None => assert_eq!(raw.query("SELEC 1").0, "EZ"),
+            Some(send) => {
+                send(&mut raw);
+                raw.send(b'S', b"");
+                assert_eq!(raw.letters().0, "EZ");
+            }
+        }
+        assert_eq!(raw.query("SELECT 1").1.as_deref(), Some("25P02"));
+        // (A notice says that it was rolled back.)
+        assert_eq!(raw.query("COMMIT").0, "NCZ");
+        assert_eq!(raw.query("SELECT a FROM t").0, "TCZ");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_statement_ends_with_its_client() {
+    let server = start(&config());
+    let (mut raw, _) = Raw::log_in(server.address());
+    let (mut gone, _) = Raw::log_in(server.address());
+    gone.send(b'Q', b"WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + 1 FROM r) SELECT count(*) FROM r\0");
+    std::thread::sleep(Duration::from_millis(200));
+    drop(gone);
+    let asked = Instant::now();
+    while server.clients() > 1 && asked.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.clients(), 1);
+    assert_eq!(raw.query("SELECT 1").0, "TDCZ");
+}

@@ -21,7 +21,7 @@ use crate::time::interval::{DAYS_A_MONTH, Interval};
 use crate::time::moments::{End, MomentShift, micros_column, moved};
 
 /// Elements of one series.
-const ELEMENTS_MAX: usize = 100_000_000;
+pub(crate) const ELEMENTS_MAX: usize = 100_000_000;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 

@@ -9,12 +9,13 @@
 use std::sync::Arc;
 
 use anabranch_batch::numeric::TYPE;
-use arrow::array::{Array, AsArray, Decimal128Array, Decimal128Builder, ListBuilder};
+use arrow::array::{Array, ArrayBuilder, AsArray, Decimal128Array, Decimal128Builder, ListBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Field, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, IntervalUnit, TimeUnit};
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use crate::functions::moment_series::ELEMENTS_MAX;
 use crate::passes::plan::options::is_planner;
 use crate::resolve::type_names::{UTC, is_text};
 
@@ -103,7 +104,10 @@ impl ScalarUDFImpl for TypedSeries {
             return exec_err!("the series is long");
         }
         let number = args.args[0].data_type();
-        let DataType::Decimal128(precision, scale) = number else { return self.inner.invoke_with_args(args) };
+        let DataType::Decimal128(precision, scale) = number else {
+            check_lengths(&args)?;
+            return self.inner.invoke_with_args(args);
+        };
         let columns = args.args.iter().map(|arg| {
             let column = cast(&arg.to_array(args.number_rows)?, &number)?;
             Ok(column.as_primitive::<Decimal128Type>().clone())
@@ -123,12 +127,37 @@ impl ScalarUDFImpl for TypedSeries {
                 return exec_err!("step size cannot equal zero");
             }
             while if step > 0 { at <= stop } else { at >= stop } {
+                if lists.values().len() >= ELEMENTS_MAX {
+                    return exec_err!("{}", too_long());
+                }
                 lists.values().append_value(at);
-                at += step;
+                let Some(next) = at.checked_add(step) else { break };
+                at = next;
             }
             lists.append(true);
         }
         Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+    }
+}
+
+fn too_long() -> String {
+    format!("generate_series has more than {ELEMENTS_MAX} elements: take a longer step, or a nearer end")
+}
+
+/// An error where series of whole numbers together have more elements than there is memory for.
+fn check_lengths(args: &ScalarFunctionArgs) -> DfResult<()> {
+    let columns = args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<DfResult<Vec<_>>>()?;
+    let whole = |column: usize| columns.get(column)?.as_primitive_opt::<Int64Type>();
+    let (Some(first), Some(last)) = (whole(0), whole(1)) else { return Ok(()) };
+    let step = |row: usize| whole(2).map_or(1, |step| step.value(row));
+    let elements = (0..args.number_rows).filter(|row| columns.iter().all(|column| column.is_valid(*row))).map(|row| {
+        let (first, last, step) = (first.value(row), last.value(row), step(row));
+        let is_empty = step == 0 || if step > 0 { first > last } else { first < last };
+        if is_empty { 0 } else { u128::from(first.abs_diff(last) / step.unsigned_abs()) + 1 }
+    });
+    match elements.sum::<u128>() > ELEMENTS_MAX as u128 {
+        true => exec_err!("{}", too_long()),
+        false => Ok(()),
     }
 }
 

@@ -7,6 +7,9 @@ use arrow::datatypes::{DataType, Field};
 /// The key of the name of a user's type in a field's metadata.
 pub(crate) const TYPE: &str = "anabranch.type";
 
+/// The key of the name of a domain over an enumeration, which is the type that a column declares.
+pub(crate) const DECLARED: &str = "anabranch.declared";
+
 /// The key of the labels of an enumeration, in their order.
 const LABELS: &str = "anabranch.labels";
 
@@ -59,6 +62,11 @@ impl EnumMark {
 /// The name of the user's type that a field is of.
 pub fn type_of(field: &Field) -> Option<&str> {
     field.metadata().get(TYPE).map(String::as_str)
+}
+
+/// The name of the user's type that a column declares.
+pub fn declared_type_of(field: &Field) -> Option<&str> {
+    field.metadata().get(DECLARED).map(String::as_str).or_else(|| type_of(field))
 }
 
 /// The field of a column whose type is not known yet.

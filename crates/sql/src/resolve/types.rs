@@ -25,7 +25,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::documents::limit_of;
 use crate::resolve::suggest::nearest;
-use crate::resolve::type_marks::type_of;
+use crate::resolve::type_marks::declared_type_of;
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
 use crate::syntax::names::fold;
@@ -176,7 +176,7 @@ fn quoted_where_needed(name: &str) -> String {
 
 /// The SQL name of a relation's column type, with its declared length or precision.
 pub fn column_type_name(field: &Field) -> String {
-    if let Some(user) = type_of(field) {
+    if let Some(user) = declared_type_of(field) {
         return quoted_where_needed(user);
     }
     match (limit_of(field), TimePrecision::of(field)) {

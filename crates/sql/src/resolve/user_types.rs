@@ -10,7 +10,7 @@ use datafusion_expr::sqlparser::ast;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::resolve::type_marks::{EnumMark, TYPE, is_unresolved, type_of};
+use crate::resolve::type_marks::{DECLARED, EnumMark, TYPE, is_unresolved, type_of};
 use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
 use crate::syntax::names::quoted;
 use crate::syntax::statement::{Check, CreateTable, CreateType, TypeDefinition};
@@ -89,8 +89,9 @@ pub fn field_of(column: &str, made: &CreateType, find: &dyn Fn(&str) -> Option<C
         }
     };
     // (A domain over an enumeration is called like that one, which tells its order.)
+    let key = if EnumMark::of(&field).is_some() { DECLARED } else { TYPE };
     let mut metadata = field.metadata().clone();
-    metadata.entry(TYPE.to_owned()).or_insert_with(|| made.name.clone());
+    metadata.insert(key.to_owned(), made.name.clone());
     Ok(field.with_metadata(metadata))
 }
 
