@@ -12,6 +12,7 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
+use crate::operation_messages::of_operation;
 use crate::planner_messages::{first_line, from_message, known_message, lower_first};
 use crate::resolve::suggest::nearest;
 use crate::resolve::value_errors::in_words;
@@ -161,7 +162,7 @@ impl From<ParserError> for SqlError {
                     _ => error,
                 }
             }
-            None => SqlError::new(ErrorKind::Syntax, lower_first(message)),
+            None => of_operation(message).unwrap_or_else(|| SqlError::new(ErrorKind::Syntax, lower_first(message))),
         };
         match location {
             Some((line, column)) => error.at(Location { line, column }),
@@ -196,7 +197,9 @@ impl From<DataFusionError> for SqlError {
                 Ok(error) => *error,
                 Err(other) => SqlError::new(ErrorKind::Invalid, other.to_string()),
             },
-            DataFusionError::Internal(message) => SqlError::internal(first_line(&message)),
+            DataFusionError::Internal(message) => {
+                of_operation(first_line(&message)).unwrap_or_else(|| SqlError::internal(first_line(&message)))
+            }
             other => SqlError::new(ErrorKind::Invalid, lower_first(first_line(&other.strip_backtrace()))),
         }
     }

@@ -25,6 +25,7 @@ mod error;
 mod functions;
 mod infer;
 mod literal_rows;
+pub mod operation_messages;
 pub mod passes;
 pub mod planned;
 pub mod planner;

@@ -3,6 +3,7 @@
 //! Law: no word of a library is shown, and the way out is named where it is known.
 
 use crate::error::{ErrorKind, SqlError};
+use crate::operation_messages::of_operation;
 use crate::resolve::value_errors::of_functions;
 
 /// Where a subquery cannot stand, a column can.
@@ -16,7 +17,8 @@ const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field 
 /// What a function of ours says of the types of its arguments, which DataFusion puts into a message
 /// of its own. Functions of arrays are told as the operators that users write.
 fn of_coercion(told: &str) -> Option<SqlError> {
-    const OPERATORS: [(&str, &str); 2] = [("array_has_any", "&&"), ("array_has_all", "@>")];
+    const OPERATORS: [(&str, &str); 4] =
+        [("array_has_any", "&&"), ("array_has_all", "@>"), ("__json_get", "->"), ("__jsonb_concat", "||")];
     let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
     let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
     let what = &told[..end];
@@ -116,6 +118,9 @@ const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isod
 /// Messages of the planner for which PostgreSQL has other words.
 pub(crate) fn known_message(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
+    if let Some(error) = of_operation(line) {
+        return Some(error);
+    }
     if line.contains("unique expression names") {
         let what = "two expressions of one list that differ in a cast only";
         return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
@@ -256,7 +261,9 @@ pub(crate) fn sql_types(message: &str) -> String {
         ("Date32", "date"),
         ("Decimal128", "numeric"),
         ("Timestamp(µs)", "timestamp"),
+        ("LargeBinary", "numeric"),
         ("BinaryView", "bytea"),
+        ("Time64(µs)", "time"),
     ] {
         out = out.replace(arrow, sql);
     }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use anabranch_plan::{Node, Plan};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion_expr::Expr;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use datafusion_expr::{Expr, LogicalPlan};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
 use crate::syntax::walk::{Look, Looking, look};
@@ -52,6 +52,12 @@ const STEP_LEVELS: usize = 2;
 
 /// Deepest plan. Workers follow it on stacks of a usual size.
 const PLAN_DEPTH_MAX: usize = 500;
+
+/// Most steps of a plan before it is rewritten.
+const PLAN_STEPS_MAX: usize = 16_384;
+
+/// Most subqueries around one.
+const SUBQUERIES_MAX: usize = 16;
 
 /// Runs `f` on a stack for the deepest nesting allowed.
 pub(crate) fn with_deep_stack<T>(f: impl FnOnce() -> T) -> T {
@@ -194,6 +200,46 @@ impl Level {
             self.chain += 1;
         }
     }
+}
+
+/// Refuses a plan that the planner would not come to an end with: it looks through a subquery twice
+/// for each one around it, and through a named query as often as it is read.
+///
+/// # Errors
+/// `Unsupported`.
+pub(crate) fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let mut left = PLAN_STEPS_MAX;
+    check_part(plan, 0, &mut left)
+}
+
+fn check_part(plan: &LogicalPlan, n_around: usize, left: &mut usize) -> Result<()> {
+    let Some(rest) = left.checked_sub(1) else {
+        return Err(too_deep(format!(
+            "Its plan has more than {PLAN_STEPS_MAX} steps, with queries in WITH counted as often as they are read."
+        )));
+    };
+    *left = rest;
+    if n_around > SUBQUERIES_MAX {
+        return Err(too_deep(format!("Subqueries stand within each other; {SUBQUERIES_MAX} levels are allowed.")));
+    }
+    let mut checked = Ok(());
+    plan.apply_expressions(|expr| {
+        expr.apply(|expr| {
+            let subquery = match expr {
+                Expr::Exists(exists) => Some(&exists.subquery),
+                Expr::InSubquery(within) => Some(&within.subquery),
+                Expr::SetComparison(compared) => Some(&compared.subquery),
+                Expr::ScalarSubquery(subquery) => Some(subquery),
+                _ => None,
+            };
+            if let (Ok(()), Some(subquery)) = (&checked, subquery) {
+                checked = check_part(&subquery.subquery, n_around + 1, left);
+            }
+            Ok(if checked.is_ok() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        })
+    })?;
+    checked?;
+    plan.inputs().into_iter().try_for_each(|input| check_part(input, n_around, left))
 }
 
 /// Refuses a plan whose steps and expressions are nested more deeply than workers can follow.

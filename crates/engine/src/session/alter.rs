@@ -263,7 +263,7 @@ impl Session {
             Ok(rows) => rows,
             Err(error) => {
                 self.drop_relation(&draft);
-                return Err(error);
+                return Err(about(error, &name, &draft));
             }
         };
         self.exchange(object, &draft, altered.table, rows)
@@ -523,8 +523,12 @@ fn object_named(object: &Object, name: &str) -> Box<Object> {
 
 /// The error of a draft as that of its table.
 fn about(mut error: Error, name: &str, draft: &str) -> Error {
-    error.message = error.message.replace(draft, name);
-    error.detail = error.detail.map(|detail| detail.replace(draft, name));
+    // (Errors of rows name the draft without its schema.)
+    let own = |whole: &str| whole.rsplit_once('.').map_or(whole, |(_, own)| own).to_owned();
+    let (own_draft, own_name) = (format!("\"{}\"", own(draft)), format!("\"{}\"", own(name)));
+    let told = |text: String| text.replace(draft, name).replace(&own_draft, &own_name);
+    error.message = told(error.message);
+    error.detail = error.detail.map(told);
     error.without_place()
 }
 

@@ -12,6 +12,7 @@ mod answers;
 mod client;
 mod copy;
 mod extended;
+mod options;
 mod pipeline;
 mod simple;
 mod startup;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anabranch_engine::Connection;
+use anabranch_engine::{Connection, Error};
 
+use super::options::{self, Wish};
 use crate::peers::Peer;
 use crate::scram::{self, Exchange, Verifier};
 use crate::shared::ServerShared;
@@ -26,6 +27,8 @@ pub(super) struct Login {
     pub user: String,
     /// What the client says of itself.
     pub application: String,
+    /// Settings that it asks for, unless they cannot be read.
+    wishes: Result<Vec<Wish>, Error>,
 }
 
 /// A number that cannot be guessed, by which a client cancels its statements.
@@ -78,13 +81,14 @@ fn parameters(shared: &ServerShared, frames: &mut Frames, minor: i32, body: &[u8
         let Some(Ok(value)) = texts.next() else { return Err(Broken::NoMessage("a startup parameter has no value")) };
         given.insert(name.to_owned(), value.to_owned());
     }
-    let options: Vec<&str> = given.keys().map(String::as_str).filter(|name| name.starts_with("_pq_.")).collect();
-    if minor > 0 || !options.is_empty() {
-        reply::negotiate(&mut frames.out, &options);
+    let extensions: Vec<&str> = given.keys().map(String::as_str).filter(|name| name.starts_with("_pq_.")).collect();
+    if minor > 0 || !extensions.is_empty() {
+        reply::negotiate(&mut frames.out, &extensions);
     }
     let user = given.get("user").filter(|user| !user.is_empty());
     let user = user.ok_or(Broken::NoMessage("no PostgreSQL user name specified in startup packet"))?.clone();
-    Ok(Login { user, application: given.remove("application_name").unwrap_or_default() })
+    let application = given.get("application_name").cloned().unwrap_or_default();
+    Ok(Login { user, application, wishes: options::wishes(&given) })
 }
 
 /// Authenticates a user and opens a connection; `None` when the user was refused, and told so.
@@ -119,7 +123,17 @@ pub(super) fn log_in(
         connection.forbid_writes();
     }
     peer.stopped_by(connection.interrupt());
-    welcome(frames, login, peer);
+    let mut warnings = Vec::new();
+    let fulfilled = match &login.wishes {
+        Ok(wishes) => options::fulfil(&mut connection, wishes, &mut warnings),
+        Err(error) => Err(error.clone()),
+    };
+    if let Err(error) = fulfilled {
+        reply::plain(&mut frames.out, Severity::Fatal, error.sqlstate(), &error.message);
+        frames.flush()?;
+        return Ok(None);
+    }
+    welcome(frames, login, peer, &warnings);
     Ok(Some(connection))
 }
 
@@ -154,7 +168,7 @@ fn password(frames: &mut Frames, deadline: Instant) -> Result<Vec<u8>, Broken> {
 }
 
 /// What a client is told at first.
-fn welcome(frames: &mut Frames, login: &Login, peer: &Peer) {
+fn welcome(frames: &mut Frames, login: &Login, peer: &Peer, warnings: &[u8]) {
     let out = &mut frames.out;
     reply::authentication(out, 0, &[]);
     let version = format!("{SERVER_VERSION} (Anabranch {})", env!("CARGO_PKG_VERSION"));
@@ -176,5 +190,6 @@ fn welcome(frames: &mut Frames, login: &Login, peer: &Peer) {
         reply::parameter_status(out, name, value);
     }
     reply::key_data(out, peer.id, peer.secret);
+    out.extend_from_slice(warnings);
     reply::ready(out, anabranch_engine::TransactionState::Idle);
 }

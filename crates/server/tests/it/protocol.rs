@@ -184,3 +184,35 @@ fn the_end_of_the_server_is_told() {
     ending.join().unwrap();
     assert!(std::net::TcpStream::connect(address).is_err());
 }
+
+#[test]
+fn settings_are_asked_for_in_the_first_message() {
+    let server = start(&config());
+    let begin = |parameters: &[u8]| {
+        let mut raw = Raw::connect(server.address());
+        raw.first(196_608, &[b"user\0ann\0", parameters, b"\0"].concat());
+        let (letters, code) = raw.letters();
+        (raw, letters, code)
+    };
+    let shown = |raw: &mut Raw, name: &str| {
+        raw.send(b'Q', format!("SHOW {name}\0").as_bytes());
+        assert_eq!(raw.receive().unwrap().0, b'T');
+        let (_, row) = raw.receive().unwrap();
+        raw.letters();
+        String::from_utf8_lossy(&row[6..]).into_owned()
+    };
+    let (mut raw, letters, _) = begin(b"options\0-c statement_timeout=5s\0application_name\0tests\0");
+    assert!(letters.ends_with('Z') && !letters.contains('N'), "{letters}");
+    assert_eq!(
+        (shown(&mut raw, "statement_timeout").as_str(), shown(&mut raw, "application_name").as_str()),
+        ("5s", "tests")
+    );
+    // What a client says of its machine is not an error.
+    let (mut raw, letters, code) = begin(b"TimeZone\0Europe/Berlin\0statement_timeout\02s\0");
+    assert!(letters.ends_with('Z') && letters.contains('N') && code.is_none(), "{letters} {code:?}");
+    assert_eq!(shown(&mut raw, "statement_timeout"), "2s");
+    for wrong in [&b"options\0-c nothing=1\0"[..], b"options\0-c statement_timeout=abc\0", b"options\0-x\0"] {
+        let (_, letters, code) = begin(wrong);
+        assert!(letters.ends_with('E') && code.is_some(), "{letters}");
+    }
+}

@@ -47,7 +47,9 @@ pub(crate) fn write_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
 /// letters.
 pub(crate) fn write_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
-    if !matches!(call.func.name(), "concat" | "concat_ws" | "format" | "array_to_string") {
+    // (A truth value in quotes is `true`, as its cast is.)
+    let is_quoted = matches!(call.func.name(), "quote_literal" | "quote_nullable" | "quote_ident");
+    if !is_quoted && !matches!(call.func.name(), "concat" | "concat_ws" | "format" | "array_to_string") {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let is_of_array = call.func.name() == "array_to_string";
@@ -57,6 +59,7 @@ pub(crate) fn write_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transfo
         let to = match &is {
             DataType::List(element) if is_of_array && !innermost(element.data_type()).is_null() => texts_like(&is),
             _ if is_of_array || is.is_null() || is_text(&is) => continue,
+            DataType::Boolean if is_quoted => continue,
             _ => DataType::Utf8View,
         };
         if let Some(text) = placed_text(arg, schema) {

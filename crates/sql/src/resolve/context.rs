@@ -31,7 +31,7 @@ use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::parameters::Parameters;
 use crate::resolve::types::Types;
 use crate::resolve::unknown::{catalog_table, unknown_relation};
-use crate::stack::{DEPTH_MAX, VIEW_LEVELS, too_deep};
+use crate::stack::{DEPTH_MAX, VIEW_LEVELS, check_size, too_deep};
 use crate::syntax::parse::{self, parse_query};
 use crate::syntax::statement::ObjectKind;
 
@@ -122,14 +122,15 @@ impl<'a> Context<'a> {
             let plan = self.planner().sql_statement_to_plan_with_context(statement, &mut parameters)?;
             self.parameters.fill_plan(plan)
         };
-        match plan(rewrite(query, self.catalog, false, self.chosen)?) {
-            // Two computed columns are spelt alike by DataFusion: it is asked again with names for
-            // all.
-            Err(error) if error.to_string().contains("unique expression names") => {
-                plan(rewrite(query, self.catalog, true, self.chosen)?)
-            }
+        let planned = match plan(rewrite(query, self.catalog, false, self.chosen)?) {
+            // Two computed columns are spelt alike by DataFusion, or one is spelt as the column that
+            // it casts, beside rows of a function: it is asked again with names for all.
+            Err(error) if wants_names(&error.to_string()) => plan(rewrite(query, self.catalog, true, self.chosen)?),
             planned => planned,
-        }
+        };
+        let planned = planned?;
+        check_size(&planned)?;
+        Ok(planned)
     }
 
     /// An expression over columns of that schema.
@@ -324,4 +325,10 @@ impl TableSource for RelationSource {
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
         self.plan.as_ref().map(Cow::Borrowed)
     }
+}
+
+/// Whether a message of the planner is about names that it has made of expressions.
+fn wants_names(message: &str) -> bool {
+    message.contains("unique expression names")
+        || message.contains("No field named") && message.contains("__unnest_placeholder")
 }

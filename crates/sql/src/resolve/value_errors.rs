@@ -2,6 +2,7 @@
 
 use arrow::datatypes::DataType;
 
+use crate::operation_messages::of_operation;
 use crate::resolve::type_names::sql_name;
 
 /// The message for a number that is too large for a decimal.
@@ -54,7 +55,7 @@ pub fn in_words(message: &str) -> String {
         let digits = limit.split("precision ").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
         return format!("numeric field overflow: the value has more than {} digits", digits.unwrap_or("38"));
     }
-    plain.to_string()
+    of_operation(plain).map_or_else(|| plain.to_string(), |error| error.message)
 }
 
 /// What functions of the libraries say of their arguments, in other words.

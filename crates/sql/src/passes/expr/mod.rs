@@ -13,6 +13,7 @@ pub(crate) mod common_type;
 pub(crate) mod dates;
 pub(crate) mod filter_arguments;
 mod greatest_arrays;
+mod kinds;
 pub(crate) mod marked_literals;
 pub(crate) mod moments;
 pub(crate) mod numbers;
@@ -62,6 +63,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "sums, products and quotients of constants within their type",
         reason: "DataFusion computes constants modulo the width of their type",
         example: "SELECT 2147483647::integer + 1::integer AS n",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "refuse what has no operator",
+        run: Settle::Check(kinds::check),
+        gives: "comparisons and casts within a kind of values",
+        reason: "DataFusion takes dates and times for the numbers that they are kept as",
+        example: "SELECT k FROM w WHERE d > k",
         without: Loss::Refusal,
     },
     Pass {

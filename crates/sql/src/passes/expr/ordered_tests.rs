@@ -1,4 +1,4 @@
-//! IN, BETWEEN and CASE of documents, arrays and intervals.
+//! IN, BETWEEN, CASE and `nullif` of documents, arrays and intervals.
 //!
 //! ```text
 //! j IN ('1.0', '2')            __jsonb_order(j) IN (__jsonb_order(jsonb_in('1.0')), ..)
@@ -46,6 +46,17 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
         }
         Expr::Case(case) => Ok(compare_operand(case, schema)),
+        Expr::ScalarFunction(mut call) if call.func.name() == "nullif" && call.args.len() == 2 => {
+            let is_compared = |value: &Expr| is_interval(value, schema) || is_jsonb(value, schema);
+            if !call.args.iter().any(is_compared) {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            }
+            // (`nullif(x, y)` is `CASE x WHEN y THEN NULL ELSE x END`.)
+            let (other, value) = (call.args.pop().unwrap_or_default(), call.args.pop().unwrap_or_default());
+            let branches = vec![(Box::new(other), Box::new(lit(ScalarValue::Null)))];
+            let case = Case::new(Some(Box::new(value.clone())), branches, Some(Box::new(value)));
+            Ok(compare_operand(case, schema))
+        }
         Expr::AggregateFunction(AggregateFunction { func, params })
             if func.name() == "percentile_disc" && params.args.first().is_some_and(|value| is_jsonb(value, schema)) =>
         {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result as DfResult, internal_datafusion_err};
-use datafusion_expr::expr::{AggregateFunction, InSubquery, Sort, WindowFunction};
+use datafusion_expr::expr::{AggregateFunction, InSubquery, SetComparison, Sort, WindowFunction};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Distinct, Join, LogicalPlan, LogicalPlanBuilder, Projection, Window};
 use datafusion_expr::utils::grouping_set_to_exprlist;
@@ -27,6 +27,7 @@ use crate::functions::intervals::{DistinctLengths, INTERVAL, is_interval, length
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::type_marks::EnumMark;
 
 /// Replaces keys that are intervals, also in subqueries.
 pub(crate) fn replace(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -281,7 +282,7 @@ fn in_join(mut join: Join) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
 }
 
-/// `i IN (SELECT j ..)`.
+/// `i IN (SELECT j ..)`, and `i < ANY (SELECT j ..)` and its like.
 fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let [input] = node.inputs()[..] else { return Ok(Transformed::no(node)) };
     let schema = Arc::clone(input.schema());
@@ -299,6 +300,15 @@ fn in_membership(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
                 )?));
                 let test = InSubquery { expr: Box::new(compared(*expr, &schema)), subquery, negated };
                 Ok(Transformed::yes(Expr::InSubquery(test)))
+            }
+            Expr::SetComparison(test) if is_ordered_by_key(&test.expr, &schema) => {
+                let SetComparison { expr, mut subquery, op, quantifier } = test;
+                let column = Expr::Column(subquery.subquery.schema().columns().swap_remove(0));
+                let key = compared(column, subquery.subquery.schema()).alias("__key");
+                subquery.subquery =
+                    Arc::new(LogicalPlan::Projection(Projection::try_new(vec![key], Arc::clone(&subquery.subquery))?));
+                let expr = Box::new(compared(*expr, &schema));
+                Ok(Transformed::yes(Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })))
             }
             other => Ok(Transformed::no(other)),
         })?;
@@ -323,6 +333,11 @@ fn is_spelled(expr: &Expr, schema: &DFSchema) -> bool {
     is_interval(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| is_jsonb(&field))
 }
 
+/// Whether values are ordered by something else than what they are kept as.
+fn is_ordered_by_key(expr: &Expr, schema: &DFSchema) -> bool {
+    is_spelled(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some())
+}
+
 fn is_jsonb(field: &Field) -> bool {
     form_of(field) == Some(DocumentForm::Jsonb)
 }
@@ -330,7 +345,7 @@ fn is_jsonb(field: &Field) -> bool {
 /// What is the same for all spellings of a value.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.to_field(schema) {
-        Ok((_, field)) if is_jsonb(&field) => sort_key(expr, Some(&field)),
+        Ok((_, field)) if is_jsonb(&field) || EnumMark::of(&field).is_some() => sort_key(expr, Some(&field)),
         _ => length_of(expr),
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn reachable_within(query: &Query, around: &Known, all: &Known, catal
     let Some(with) = &query.with else { return vec![] };
     let mut known = around.clone();
     let mut reach = |cte: &ast::Cte| {
-        let reached = if with.recursive { all.clone() } else { known.clone() };
+        let mut reached = if with.recursive { all.clone() } else { known.clone() };
+        // (The step of a loop reads its variables.)
+        reached.extend(variables_of(cte, &known, catalog));
         add_cte(cte, &mut known, catalog);
         reached
     };
@@ -39,13 +41,15 @@ pub(super) fn reachable_within(query: &Query, around: &Known, all: &Known, catal
 
 fn add_cte(cte: &ast::Cte, known: &mut Known, catalog: &dyn Catalog) {
     let columns = query_columns(&cte.query, known, catalog);
-    if let SetExpr::Select(select) = cte.query.body.as_ref()
-        && let Some(from) = select.from.first()
-        && let Some((_, variables)) = loop_columns(&from.relation, known, catalog)
-    {
-        known.extend(variables);
-    }
+    known.extend(variables_of(cte, known, catalog));
     known.push((fold(&cte.alias.name), renamed(columns, Some(&cte.alias))));
+}
+
+/// The variables of a query that is a loop.
+fn variables_of(cte: &ast::Cte, known: &Known, catalog: &dyn Catalog) -> Known {
+    let SetExpr::Select(select) = cte.query.body.as_ref() else { return Known::new() };
+    let of_loop = select.from.first().and_then(|from| loop_columns(&from.relation, known, catalog));
+    of_loop.map(|(_, variables)| variables).unwrap_or_default()
 }
 
 /// The columns of a loop's rows, and its variables with theirs, if a table is a loop.

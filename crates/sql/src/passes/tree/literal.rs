@@ -50,6 +50,11 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if is_least(inner) => {
             *expr = Expr::value(ast::Value::Number(BEYOND_BIGINT.into(), false));
         }
+        // (DataFusion has no sign before numbers that it takes for bytes.)
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } if !is_literal(inner) => {
+            let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
+            *expr = Expr::Nested(Box::new(inner));
+        }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if !is_literal(inner) => {
             let inner = std::mem::replace(inner.as_mut(), Expr::value(ast::Value::Null));
             *expr = called(NEGATIVE, vec![inner]);

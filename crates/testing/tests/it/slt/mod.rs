@@ -94,6 +94,7 @@ files!(
     asked_once,
     asof,
     bytea,
+    compared,
     correlated,
     cte,
     cursors,
