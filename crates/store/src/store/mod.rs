@@ -229,6 +229,8 @@ impl Store {
             }
         };
         inner.try_place_beside();
+        // (A process that never lives long would leave the log to grow.)
+        inner.snapshot_if_due();
         Ok((Store { inner, keeper }, contents))
     }
 

@@ -84,6 +84,32 @@ fn many_writers_share_syncs_and_snapshots_are_made_beside() {
 }
 
 #[test]
+fn a_long_log_is_folded_when_it_is_opened() {
+    let folder = Folder::new("folded");
+    let mut state = Model::default();
+    let (store, _) = Store::open(folder.disk(), StoreOptions::default()).unwrap();
+    let mut rng = Rng::of(5);
+    while store.statistics().log_bytes < 40_000 {
+        let commit = state.random_commit(&mut rng);
+        state.apply(&commit);
+        store.append(&commit).unwrap().wait().unwrap();
+    }
+    drop(store);
+    let options = StoreOptions { snapshot_bytes: 20_000, ..StoreOptions::default() };
+    let (store, contents) = Store::open(folder.disk(), options.clone()).unwrap();
+    assert_eq!(Model::of(&contents), state);
+    let started = std::time::Instant::now();
+    while store.statistics().snapshots == 0 {
+        assert!(started.elapsed().as_secs() < 20, "the log is never folded");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    store.close().unwrap();
+    let (store, contents) = Store::open(folder.disk(), options).unwrap();
+    assert!(store.statistics().log_bytes < 20_000);
+    assert_eq!(Model::of(&contents), state);
+}
+
+#[test]
 fn what_nobody_waits_for_is_synced_a_little_later() {
     let folder = Folder::new("relaxed");
     let (store, _) = Store::open(folder.disk(), StoreOptions::default()).unwrap();
