@@ -264,6 +264,17 @@ fn ends(call: &WindowFunction, key: Option<&Expr>) -> Result<[End; 2]> {
     Ok([end(&frame.start_bound)?, end(&frame.end_bound)?])
 }
 
+/// The frame of a call, unless its ends are compared with the key.
+pub(super) fn frame_by_rows(call: &WindowFunction) -> Result<Option<WindowFrame>> {
+    check(call)?;
+    if has_offsets(call) {
+        return Ok(None);
+    }
+    let [start, end] = ends(call, None)?;
+    let (End::Known(start), End::Known(end)) = (start, end) else { return Ok(None) };
+    Ok(Some(WindowFrame { start, end, exclude: Exclude::Nothing }))
+}
+
 /// A number of rows or groups.
 fn count(call: &WindowFunction, offset: &ScalarValue) -> Result<i64> {
     let count = match offset.cast_to(&DataType::Int64) {

@@ -21,6 +21,7 @@ use super::exclude::excluded;
 use super::expr::{column, resolve, resolve_key};
 use super::frames::over_frames;
 use super::join::{Draw, joined};
+use super::known_values::known_value;
 use super::ranks::ranked;
 use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
@@ -44,8 +45,9 @@ impl Translator {
         for (n, (call, exclude)) in calls.iter().enumerate() {
             let output = window.schema.field(from.fields().len() + n).data_type();
             let is_whole = *exclude == Exclude::Nothing;
-            plan = match ranked(plan.clone(), call, from, *exclude)? {
-                Some(ranked) => ranked,
+            let known = known_value(plan.clone(), call, from, *exclude)?;
+            plan = match known.map_or_else(|| ranked(plan.clone(), call, from, *exclude), |known| Ok(Some(known)))? {
+                Some(plan) => plan,
                 None if is_row_number(call) => numbered(plan, call, from)?,
                 None if is_whole && is_of_partition(call) => over_partition(plan, call, from, output)?,
                 None => {
