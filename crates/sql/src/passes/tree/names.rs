@@ -72,7 +72,11 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
     for (n, item) in select.projection.iter_mut().enumerate() {
         let (shown, column) = match item {
             SelectItem::UnnamedExpr(expr) => (expr.to_string(), column_path(expr)),
-            SelectItem::ExprWithAlias { alias, .. } => (alias.to_string(), None),
+            // (`t.k AS k` is the column that `t.k` is.)
+            SelectItem::ExprWithAlias { alias, expr } => {
+                let own = column_path(expr).filter(|path| path.last() == Some(&fold(alias)));
+                (alias.to_string(), own)
+            }
             _ => continue,
         };
         let named = matches!(item, SelectItem::ExprWithAlias { .. });

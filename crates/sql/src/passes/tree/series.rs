@@ -154,7 +154,7 @@ pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
 const REGEXP_ROWS: &str = "__regexp_rows";
 
 /// The elements of a list. (A list of documents, or of lists, is one of texts to the planner.)
-fn unnested(list: &str) -> String {
+pub(super) fn unnested(list: &str) -> String {
     const FORMS: [(&str, &str); 5] = [
         ("__json_elements(", "__json_document"),
         ("__json_values(", "__json_document"),
@@ -177,7 +177,7 @@ pub(super) fn gives_rows(name: &str) -> bool {
 }
 
 /// The lists whose elements the call yields, as text.
-fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
+pub(super) fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
     let mut args: Vec<String> = given.iter().map(ToString::to_string).collect();
     match name {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),
