@@ -21,7 +21,7 @@ use super::expr::{column, resolve, resolve_key};
 use super::ranks::{aggregate, whole};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
-use super::window::{aggregate_of, is_unordered, order_of, resolved};
+use super::window_parts::{aggregate_of, is_unordered, order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Digits of a decimal in which keys are compared with bounds.

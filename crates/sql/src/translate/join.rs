@@ -14,11 +14,11 @@ use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use super::Translator;
-use super::expr::{Stand, column, conjuncts, resolve, resolve_with};
+use super::expr::{Stand, conjuncts, resolve, resolve_with};
+use super::one_row::unchecked;
 use super::schema::{Draft, drafts, schema};
-use super::stage::{all_columns, stage, with_columns};
+use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::checked::{ONE_ROW, OneRow};
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
 
@@ -44,9 +44,14 @@ impl Translator {
         let (near, far) = if turned { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let left = self.node(near)?;
         let mut right = self.node(far)?;
-        let mut checks = Vec::new();
-        if join.filter.is_none() && matches!(kind, JoinKind::Inner | JoinKind::Left) {
-            (right, checks) = unchecked(right)?;
+        // (Without a key all rows ask, and an error is one of each.)
+        let is_asked = join.filter.is_none() && !join.on.is_empty();
+        let unchecked = match kind {
+            JoinKind::Inner | JoinKind::Left if is_asked => unchecked(&right, kind)?,
+            _ => None,
+        };
+        if let Some(unchecked) = &unchecked {
+            right = unchecked.right.clone();
         }
         let (left_width, right_width) = (left.schema.fields().len(), far.schema().fields().len());
 
@@ -61,6 +66,7 @@ impl Translator {
             right_exprs.push(r);
         }
         let (left, left_key) = with_columns(left, left_exprs)?;
+        let n_right = right.schema.fields().len();
         let (right, right_key) = with_columns(right, right_exprs)?;
         let (left_key, right_key) = distinct_pairs(left_key, right_key);
 
@@ -76,7 +82,7 @@ impl Translator {
             JoinKind::LeftMark => output.push(left.schema.fields().len()),
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let offset = left.schema.fields().len();
-                output.extend((0..right_width + checks.len()).map(|at| offset + at));
+                output.extend((0..n_right).map(|at| offset + at));
             }
         }
         let nulls = match join.null_equality {
@@ -84,7 +90,10 @@ impl Translator {
             NullEquality::NullEqualsNull => Nulls::Equal,
         };
         let plan = joined(Draw { kind, left, right, left_key, right_key, nulls, residual, output });
-        checked(plan, left_width, right_width, &checks)
+        match unchecked {
+            Some(unchecked) => unchecked.checked(plan, left_width, left_width + right_width),
+            None => Ok(plan),
+        }
     }
 
     fn residual(
@@ -111,53 +120,6 @@ impl Translator {
         let parts = conjuncts(filter).iter().map(|part| resolve_with(part, &stand)).collect::<Result<Vec<_>>>()?;
         Ok(conjunction(parts))
     }
-}
-
-/// The right side with the values of subqueries unchecked, and which columns these are; the number
-/// of rows of each is a column behind the others. A row that joins no other asks for no value, and
-/// so several rows for it are no error: the check stands above the join.
-fn unchecked(right: Arc<Plan>) -> Result<(Arc<Plan>, Vec<usize>)> {
-    let Node::Stage { input, filter, project } = &right.node else { return Ok((right, vec![])) };
-    let parts = |expr: &Expr| match expr {
-        Expr::ScalarFunction(call) if call.func.name() == ONE_ROW => match call.args.as_slice() {
-            [value, count] => Some((value.clone(), count.clone())),
-            _ => None,
-        },
-        _ => None,
-    };
-    let (mut columns, mut counts, mut checks) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, (expr, field)) in project.iter().zip(right.schema.fields()).enumerate() {
-        let value = match parts(expr) {
-            Some((value, count)) => {
-                checks.push(at);
-                counts.push((count, None));
-                value
-            }
-            None => expr.clone(),
-        };
-        columns.push((value, Some(field.name().clone())));
-    }
-    if checks.is_empty() {
-        return Ok((right, checks));
-    }
-    columns.extend(counts);
-    Ok((stage(input.clone(), filter.clone(), columns)?, checks))
-}
-
-/// The columns of a join, whose last ones are numbers of rows of those to check.
-fn checked(plan: Arc<Plan>, left_width: usize, right_width: usize, checks: &[usize]) -> Result<Arc<Plan>> {
-    if checks.is_empty() {
-        return Ok(plan);
-    }
-    let width = left_width + right_width;
-    let mut columns = all_columns(&plan.schema);
-    for (n, at) in checks.iter().enumerate() {
-        let value = &mut columns[left_width + at];
-        let name = plan.schema.field(left_width + at).name().clone();
-        *value = (OneRow::udf().call(vec![value.0.clone(), column(&plan.schema, width + n)]), Some(name));
-    }
-    columns.truncate(width);
-    stage(plan, vec![], columns)
 }
 
 /// The join as a plan.

@@ -26,7 +26,7 @@ use super::frames::frame_by_rows;
 use super::ranks::{aggregate, looked_up, whole};
 use super::schema::{drafts, schema};
 use super::stage::{all_columns, filter, stage, with_columns};
-use super::window::{order_of, resolved};
+use super::window_parts::{order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Which place is meant: a function of the places in a frame, and how many places further on.

@@ -17,6 +17,7 @@ mod frames;
 mod grouping_sets;
 mod join;
 mod known_values;
+mod one_row;
 mod ranks;
 mod recognize;
 pub(crate) mod recursion;
@@ -24,6 +25,7 @@ mod rows;
 pub(crate) mod schema;
 mod stage;
 mod window;
+mod window_parts;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

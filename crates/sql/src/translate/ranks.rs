@@ -25,7 +25,7 @@ use super::distinct;
 use super::expr::{column, resolve, resolve_key};
 use super::join::{Draw, joined};
 use super::stage::{Column, all_columns, filter, stage, take, with_columns};
-use super::window::{Order, number, numbered, order_of, resolved};
+use super::window_parts::{Order, number, numbered, order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Appends the call's result; `None` if the function is none of these.

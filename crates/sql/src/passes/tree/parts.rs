@@ -262,7 +262,7 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "TUMBLE, HOP and CUMULATE as queries",
-        run: Hooks { factor: Some(window_table::rewrite), ..NONE },
+        run: Hooks { factor: Some(|factor, names| window_table::rewrite(factor, names.catalog)), ..NONE },
         gives: "a query with columns for the bounds of windows",
         reason: "DataFusion has no tables of windows",
         example: "SELECT k, window_start FROM TUMBLE(t, DESCRIPTOR(x), 5)",

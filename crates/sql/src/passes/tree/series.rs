@@ -11,7 +11,7 @@
 //! ```
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor, Visit,
 };
 
 use crate::error::{Result, SqlError};
@@ -22,7 +22,7 @@ use crate::syntax::names::fold;
 use crate::syntax::parse::operands::ROWS_FROM;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::template::template;
-use crate::syntax::walk::change_outside_queries;
+use crate::syntax::walk::{change_outside_queries, look_outside_queries};
 
 /// A call in FROM, taken apart.
 pub(super) struct Series {
@@ -174,6 +174,15 @@ pub(super) fn unnested(list: &str) -> String {
 pub(super) fn gives_rows(name: &str) -> bool {
     let of_lists = ["unnest", "generate_series", "generate_subscripts", "string_to_table", "regexp_split_to_table"];
     of_lists.contains(&name) || matches!(name, "regexp_matches" | "pg_partition_ancestors") || lists_of(name).is_some()
+}
+
+/// Whether a part of a select list yields several rows.
+pub(super) fn unnests(part: &impl Visit) -> bool {
+    let mut found = false;
+    look_outside_queries(part, &mut |expr| {
+        found |= matches!(expr, Expr::Function(call) if gives_rows(&call.name.to_string().to_lowercase()));
+    });
+    found
 }
 
 /// The lists whose elements the call yields, as text.

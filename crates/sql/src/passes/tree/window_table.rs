@@ -22,8 +22,8 @@ use datafusion_expr::sqlparser::ast::{
     TableFactor,
 };
 
-use super::hooks::Names;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::catalog::Catalog;
 use crate::resolve::types::column_type_name;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::span::Span;
@@ -59,7 +59,7 @@ struct Call {
 ///
 /// # Errors
 /// `Type` for windows of a timestamp that are numbers; of reading the call.
-pub(super) fn rewrite(factor: &mut TableFactor, names: &Names) -> Result<()> {
+pub(super) fn rewrite(factor: &mut TableFactor, catalog: Option<&dyn Catalog>) -> Result<()> {
     let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return Ok(()) };
     let kind = match object_name(name)?.as_str() {
         "tumble" => WindowKind::Tumble,
@@ -68,7 +68,7 @@ pub(super) fn rewrite(factor: &mut TableFactor, names: &Names) -> Result<()> {
         _ => return Ok(()),
     };
     let call = Call::read(kind, &args.args)?;
-    call.check_sizes(names)?;
+    call.check_sizes(catalog)?;
     let subquery = template(&call.query()?)?;
     *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
     Ok(())
@@ -181,8 +181,8 @@ impl WindowKind {
 
 impl Call {
     /// Refuses whole numbers as sizes of windows over a column that is a moment.
-    fn check_sizes(&self, names: &Names) -> Result<()> {
-        let relation = names.catalog.and_then(|catalog| catalog.relation(&self.data));
+    fn check_sizes(&self, catalog: Option<&dyn Catalog>) -> Result<()> {
+        let relation = catalog.and_then(|catalog| catalog.relation(&self.data));
         let column = Ident::new(&self.time);
         let field = relation.and_then(|relation| relation.schema.field_with_name(&fold(&column)).cloned().ok());
         let is_moment = |field: &Field| matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32);

@@ -36,7 +36,11 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         if words_at(tokens, at, &["FROM"]) && begins_query(tokens, at) {
             let (select, end) = items(tokens, at);
             let items: Vec<TokenWithSpan> = match select {
-                Some(select) => tokens.drain(select..end).collect(),
+                Some(select) => {
+                    // (A view's text begins where its first token stands.)
+                    tokens[select].span = tokens[at].span;
+                    tokens.drain(select..end).collect()
+                }
                 None => {
                     let span = tokens[at].span;
                     let all = [Token::make_keyword("SELECT"), Token::Mul];
@@ -60,8 +64,29 @@ fn begins_query(tokens: &[TokenWithSpan], at: usize) -> bool {
                 is_one_of(tokens, at - 2, &["AS", "IN", "EXISTS", "FROM", "JOIN", "LATERAL", "SUBSCRIBE", "ANY", "ALL"])
             }
         },
-        Some(_) => is_one_of(tokens, at - 1, &["AS", "EXPLAIN"]),
+        Some(Token::RParen) => ends_named_query(tokens, at - 1) || is_inserted(tokens, at),
+        Some(_) => is_one_of(tokens, at - 1, &["AS", "EXPLAIN"]) || is_inserted(tokens, at),
     }
+}
+
+/// Whether a query of WITH ends at the parenthesis.
+fn ends_named_query(tokens: &[TokenWithSpan], close: usize) -> bool {
+    let mut depth = 0;
+    let open = (0..=close).rev().find(|at| {
+        match tokens[*at].token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    open.is_some_and(|open| open > 0 && is_one_of(tokens, open - 1, &["AS", "MATERIALIZED"]))
+}
+
+/// Whether the rows of an INSERT stand here.
+fn is_inserted(tokens: &[TokenWithSpan], at: usize) -> bool {
+    words_at(tokens, 0, &["INSERT", "INTO"])
+        && !(2..at).any(|before| is_one_of(tokens, before, &["SELECT", "VALUES", "WITH", "FROM", "CONFLICT"]))
 }
 
 /// Where the SELECT of a query stands that begins with FROM, and where its items end.
@@ -101,6 +126,7 @@ mod tests {
         assert_eq!(of("FROM t WHERE a > 1 ORDER BY a"), "SELECT * FROM t WHERE a > 1 ORDER BY a");
         assert_eq!(of("FROM t SELECT a, max(b) GROUP BY a"), "SELECT a, max(b) FROM t GROUP BY a");
         assert_eq!(of("SELECT trim(FROM a) FROM (FROM t) AS t"), "SELECT TRIM(FROM a) FROM (SELECT * FROM t) AS t");
+        assert_eq!(of("WITH c AS (FROM t) FROM c SELECT a"), "WITH c AS (SELECT * FROM t) SELECT a FROM c");
         assert_eq!(of("FROM t UNION ALL SELECT b FROM u"), "SELECT * FROM t UNION ALL SELECT b FROM u");
     }
 }

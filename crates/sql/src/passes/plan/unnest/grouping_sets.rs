@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Column, JoinType, NullEquality, Result as DfResult};
 use datafusion_expr::expr::{AggregateFunction, GroupingSet};
@@ -40,7 +41,8 @@ impl Unnesting<'_> {
         let own = input.schema().clone();
         let (rows, keys) = self.push(Arc::unwrap_or_clone(input), Some(domain))?;
         let here = |expr: Expr| replaced(expr, Some(domain), &keys, rows.schema(), &own);
-        let calls = aggr_expr.into_iter().map(here).collect::<DfResult<Vec<Expr>>>()?;
+        let all_calls = aggr_expr.into_iter().map(here).collect::<DfResult<Vec<Expr>>>()?;
+        let calls: Vec<Expr> = all_calls.iter().filter(|call| grouping_of(call).is_none()).cloned().collect();
         let sets = sets.into_iter().map(|set| set.into_iter().map(here).collect::<DfResult<Vec<Expr>>>());
         let sets = sets.collect::<DfResult<Vec<Vec<Expr>>>>()?;
         let nested = |expr: &Expr| expr.exists(|part| Ok(subquery_of(part).is_some())).unwrap_or(true);
@@ -61,7 +63,8 @@ impl Unnesting<'_> {
         let counted = AggregateFunction::new_udf(Arc::clone(count), vec![present], false, None, vec![], None);
         calls.push(Expr::AggregateFunction(counted).alias(N_PRESENT));
         let group = vec![Expr::GroupingSet(sets)];
-        let n_group = grouping_set_to_exprlist(&group)?.len() - own_keys.len();
+        let distinct: Vec<Expr> = grouping_set_to_exprlist(&group)?.into_iter().skip(own_keys.len()).cloned().collect();
+        let n_group = distinct.len();
         let rows = LogicalPlanBuilder::from(rows).aggregate(group, calls)?.build()?;
         let columns = rows.schema().columns();
         let n_keys = own_keys.len();
@@ -71,8 +74,14 @@ impl Unnesting<'_> {
         let n_present = Expr::Column(Column::from_name(N_PRESENT));
         let rows = LogicalPlanBuilder::from(rows).filter(n_present.gt(lit(0i64)).or(id.clone().eq(all_left_out)))?;
         let groups = columns[n_keys..id_at].iter().cloned().map(Expr::Column);
-        let results = columns[id_at + 1..columns.len() - 1].iter().cloned().map(Expr::Column);
-        let shown: Vec<Expr> = groups.chain([id]).chain(results).collect();
+        let mut results = columns[id_at + 1..columns.len() - 1].iter().cloned().map(Expr::Column);
+        let mut shown: Vec<Expr> = groups.chain([id.clone()]).collect();
+        for (call, field) in all_calls.iter().zip(schema.fields().iter().skip(n_group + 1)) {
+            shown.push(match grouping_of(call) {
+                Some(args) => cast(left_out(args, &distinct, &id)?, field.data_type().clone()),
+                None => results.next().ok_or_else(|| refused("GROUPING SETS in a subquery"))?,
+            });
+        }
         show(rows.build()?, shown, &schema, columns[..n_keys].to_vec())
     }
 }
@@ -89,6 +98,27 @@ pub(crate) fn expanded(sets: &GroupingSet) -> Vec<Vec<Expr>> {
             })
             .collect(),
     }
+}
+
+/// The arguments of `grouping(a, b)`, if a call is one.
+fn grouping_of(call: &Expr) -> Option<&[Expr]> {
+    match call {
+        Expr::Alias(alias) => grouping_of(&alias.expr),
+        Expr::AggregateFunction(call) if call.func.name() == "grouping" => Some(&call.params.args),
+        _ => None,
+    }
+}
+
+/// A bit for each argument, the last one's the lowest: whether its group is left out.
+fn left_out(args: &[Expr], groups: &[Expr], id: &Expr) -> DfResult<Expr> {
+    let id = || cast(id.clone(), DataType::Int64);
+    let mut sum = lit(0i64);
+    for (n, arg) in args.iter().rev().enumerate() {
+        let at = groups.iter().rev().position(|group| group == arg);
+        let at = at.ok_or_else(|| refused("grouping() of what is no group, in a subquery"))?;
+        sum = sum + (id() / lit(1i64 << at)) % lit(2i64) * lit(1i64 << n);
+    }
+    Ok(sum)
 }
 
 /// Whether two sets have the same groups.
