@@ -212,6 +212,10 @@ pub(crate) fn known_message(line: &str) -> Option<SqlError> {
                 .with_hint(format!("Say the type: {function}(NULL::bigint).")),
         );
     }
+    if line.contains("unnest should be rewritten") {
+        let hint = "Unnest in a derived table: FROM (SELECT *, unnest(a) AS e FROM t) AS t.";
+        return Some(SqlError::unsupported("a function of rows here", hint));
+    }
     if line.contains("Struct(") {
         return Some(SqlError::unsupported(
             "this use of a row value",

@@ -50,7 +50,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, text: &str) -> Result<()>
 fn word(tokens: &mut Vec<TokenWithSpan>, at: usize, text: &str) -> Result<()> {
     if words_at(tokens, at, &["SUBSTRING"]) {
         similar_part(tokens, at + 1);
-    } else if words_at(tokens, at, &["USING", "SAMPLE"]) {
+    } else if is_sample(tokens, at) {
         let hint = "A sample would differ with every change: for one answer write ORDER BY random() LIMIT 100.";
         return Err(placed(SqlError::unsupported("USING SAMPLE", hint), &tokens[at], text));
     } else if words_at(tokens, at, &["USING"]) {
@@ -65,6 +65,13 @@ fn word(tokens: &mut Vec<TokenWithSpan>, at: usize, text: &str) -> Result<()> {
         return Err(placed(SqlError::unsupported("LIMIT of a percentage", hint), &tokens[at + 1], text));
     }
     Ok(())
+}
+
+/// `USING SAMPLE 10%`, `USING SAMPLE reservoir(50 ROWS)`; a table may be called so.
+fn is_sample(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is_method = ["RESERVOIR", "BERNOULLI", "SYSTEM"].iter().any(|method| words_at(tokens, at + 2, &[method]));
+    let is_number = matches!(tokens.get(at + 2).map(|token| &token.token), Some(Token::Number(..)));
+    words_at(tokens, at, &["USING", "SAMPLE"]) && (is_number || is_method)
 }
 
 /// Whether the next token is this one, without a space between.
