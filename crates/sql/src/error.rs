@@ -196,7 +196,9 @@ impl From<DataFusionError> for SqlError {
                 Ok(error) => *error,
                 Err(other) => SqlError::new(ErrorKind::Invalid, other.to_string()),
             },
-            DataFusionError::Internal(message) => SqlError::internal(first_line(&message)),
+            DataFusionError::Internal(message) => {
+                known_message(first_line(&message)).unwrap_or_else(|| SqlError::internal(first_line(&message)))
+            }
             other => SqlError::new(ErrorKind::Invalid, lower_first(first_line(&other.strip_backtrace()))),
         }
     }
