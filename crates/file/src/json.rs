@@ -161,9 +161,7 @@ impl JsonReader {
             Ok(value) => value,
             Err(e) if e.is_eof() && last => return format!("{place}: the file ends inside a JSON object"),
             Err(e) => {
-                let what = e.to_string();
-                let what = what.split(" at line ").next().unwrap_or_default();
-                return format!("{place}: not valid JSON at character {}: {what}", e.column());
+                return format!("{place}: not valid JSON at character {}: {}", e.column(), in_words(&e));
             }
         };
         let Value::Object(members) = &value else {
@@ -184,6 +182,25 @@ impl JsonReader {
             }
         }
         format!("{place}: {problem}")
+    }
+}
+
+/// What is wrong with a line, without the library's words.
+fn in_words(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "the line ends inside a value".to_owned();
+    }
+    let told = error.to_string();
+    let told = told.split(" at line ").next().unwrap_or_default();
+    match told {
+        "trailing comma" => "a comma with nothing behind it".to_owned(),
+        "trailing characters" => "something follows the object".to_owned(),
+        "key must be a string" => "the name of a member is not in double quotes".to_owned(),
+        "expected ident" | "expected value" => "a value was expected".to_owned(),
+        "control character (\\u0000-\\u001F) found while parsing a string" => {
+            "a control character in a text, which is written \\uXXXX".to_owned()
+        }
+        _ => told.replace("`", "\""),
     }
 }
 

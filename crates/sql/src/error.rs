@@ -198,7 +198,7 @@ impl From<DataFusionError> for SqlError {
                 Err(other) => SqlError::new(ErrorKind::Invalid, other.to_string()),
             },
             DataFusionError::Internal(message) => {
-                of_operation(first_line(&message)).unwrap_or_else(|| SqlError::internal(first_line(&message)))
+                known_message(first_line(&message)).unwrap_or_else(|| SqlError::internal(first_line(&message)))
             }
             other => SqlError::new(ErrorKind::Invalid, lower_first(first_line(&other.strip_backtrace()))),
         }

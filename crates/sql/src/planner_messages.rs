@@ -206,9 +206,20 @@ pub(crate) fn known_message(line: &str) -> Option<SqlError> {
     let changes = ["Query DELETE", "Query INSERT", "Query UPDATE", "Query MERGE"];
     if changes.iter().any(|change| line.starts_with(change)) && line.contains("not implemented") {
         return Some(SqlError::unsupported(
-            "a statement in WITH that changes rows",
+            if line.starts_with("Query MERGE") { "MERGE in WITH" } else { "a statement in WITH that changes rows" },
             "Run the change by itself, with RETURNING where its rows are wanted, and query then.",
         ));
+    }
+    if let Some((function, _)) = line.split_once(" not supported for Null") {
+        let function = function.rsplit(' ').next().unwrap_or(function).to_lowercase();
+        return Some(
+            typed(format!("function {function}(unknown) is not unique"))
+                .with_hint(format!("Say the type: {function}(NULL::bigint).")),
+        );
+    }
+    if line.contains("unnest should be rewritten") {
+        let hint = "Unnest in a derived table: FROM (SELECT *, unnest(a) AS e FROM t) AS t.";
+        return Some(SqlError::unsupported("a function of rows here", hint));
     }
     if line.contains("Struct(") {
         return Some(SqlError::unsupported(

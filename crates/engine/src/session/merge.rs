@@ -2,10 +2,9 @@
 //!
 //! Law: each part sees the table as it was before the statement. No row is changed twice.
 
-use anabranch_batch::{Batch, Times};
+use anabranch_batch::Batch;
 use anabranch_sql::statement::{Merge, MergePart};
 
-use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::write::{TableChange, UpdatedRows, n_rows};
@@ -23,12 +22,6 @@ struct MergedRows {
 impl Session {
     pub(super) fn merge(&mut self, merge: &Merge) -> Result<Outcome, Error> {
         let object = self.catalog.table(&merge.table)?.clone();
-        let updates = merge.parts.iter().any(|part| matches!(part, MergePart::Update(_)));
-        if updates && object.primary_key.is_empty() {
-            return Err(Error::invalid(format!("MERGE updates table \"{}\", which has no primary key", object.name))
-                .with_detail("Without one a row that matches twice cannot be told from two equal rows.")
-                .with_hint("Add one: ALTER TABLE .. ADD PRIMARY KEY (..); or write UPDATE and INSERT."));
-        }
         self.keeping_numbers(&merge.table, |session| {
             let mut rows = MergedRows::default();
             for (n, part) in merge.parts.iter().enumerate() {
@@ -38,7 +31,7 @@ impl Session {
                 session.bound.part = 0;
                 taken?;
             }
-            check_changed_once(&object, &rows.old)?;
+            session.check_changed_once(&object, &rows.old)?;
             let MergedRows { old, new, n_changed } = rows;
             let tag = format!("MERGE {n_changed}");
             session.write_changed(TableChange {
@@ -70,17 +63,12 @@ impl Session {
         rows.new.extend(new);
         Ok(())
     }
-}
 
-fn check_changed_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
-    if object.primary_key.is_empty() {
-        return Ok(());
+    fn check_changed_once(&mut self, object: &Object, old: &[Batch]) -> Result<(), Error> {
+        let Some(twice) = self.changed_twice(object, old)? else { return Ok(()) };
+        Err(Error::data("MERGE command cannot affect row a second time")
+            .with_sqlstate("21000")
+            .with_detail(twice.detail())
+            .with_hint("Ensure that not more than one source row matches any one target row."))
     }
-    let timeless = |batch: &Batch| batch.clone().with_times(Times::Constant(0)).flatten();
-    let rows: Vec<Batch> = old.iter().map(timeless).collect();
-    let Some(key) = UniqueKey::primary(object).repeated_in(object, &rows) else { return Ok(()) };
-    Err(Error::data("MERGE command cannot affect row a second time")
-        .with_sqlstate("21000")
-        .with_detail(format!("{key} is the row's key."))
-        .with_hint("Ensure that not more than one source row matches any one target row."))
 }

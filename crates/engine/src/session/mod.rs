@@ -51,6 +51,7 @@ mod frame_views;
 mod frames;
 mod functions;
 mod index;
+mod joined_once;
 mod keys;
 mod latest;
 mod like;

@@ -19,6 +19,9 @@ use crate::catalog::{Index, Object, Watermark};
 use crate::cluster::{ArrangementId, ArrangementStats};
 use crate::error::Error;
 
+/// The name of the one database.
+const DATABASE: &str = "anabranch";
+
 /// A column of an answer.
 pub(super) enum ShowColumn {
     Text(Vec<Option<String>>),
@@ -46,6 +49,8 @@ impl Session {
     pub(super) fn show(&mut self, show: &Show) -> Result<Rows, Error> {
         match show {
             Show::Tables => self.show_tables(),
+            Show::Schemas => self.show_schemas(),
+            Show::Databases => rows(vec![("name", texts([DATABASE.to_owned()]))]),
             Show::Sources => self.show_sources(),
             Show::Views => self.show_views(ObjectKind::View),
             Show::MaterializedViews => self.show_views(ObjectKind::MaterializedView),
@@ -84,6 +89,11 @@ impl Session {
             ("columns", texts(tables.iter().map(|table| all_columns(table)))),
             ("primary_key", ShowColumn::Text(tables.iter().map(key).collect())),
         ])
+    }
+
+    fn show_schemas(&self) -> Result<Rows, Error> {
+        let names: BTreeSet<&str> = self.catalog.schemas().keys().map(String::as_str).chain(["public"]).collect();
+        rows(vec![("name", texts(names.into_iter().map(str::to_owned)))])
     }
 
     fn show_sources(&self) -> Result<Rows, Error> {
@@ -236,7 +246,7 @@ impl Session {
     fn show_settings(&self, name: Option<&str>) -> Result<Rows, Error> {
         if let Some(name) = name {
             let value = self.setting(name)?;
-            return rows(vec![(&name.to_lowercase(), texts([value]))]);
+            return rows(vec![(&shown_name(name), texts([value]))]);
         }
         let settings = self.setting_rows();
         rows(vec![
@@ -249,6 +259,13 @@ impl Session {
     fn of_kind(&self, kind: ObjectKind) -> Vec<&Object> {
         self.catalog.objects().filter(|object| object.kind == kind).collect()
     }
+}
+
+/// A setting's name as PostgreSQL shows it.
+fn shown_name(name: &str) -> String {
+    const CAPITALISED: [&str; 3] = ["TimeZone", "DateStyle", "IntervalStyle"];
+    let known = CAPITALISED.iter().find(|known| known.eq_ignore_ascii_case(name));
+    known.map_or_else(|| name.to_lowercase(), |known| (*known).to_owned())
 }
 
 /// A `lines` column, for EXPLAIN.

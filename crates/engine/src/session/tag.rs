@@ -62,9 +62,11 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Fetch(_) => "FETCH",
         Statement::Close { name: Some(_) } => "CLOSE CURSOR",
         Statement::Close { name: None } => "CLOSE CURSOR ALL",
-        Statement::Transaction(TransactionStatement::Begin { .. }) => "BEGIN",
-        Statement::Transaction(TransactionStatement::Commit) => "COMMIT",
-        Statement::Transaction(TransactionStatement::Rollback | TransactionStatement::RollbackTo { .. }) => "ROLLBACK",
+        Statement::Transaction(TransactionStatement::Begin { tag, .. }) => tag,
+        Statement::Transaction(TransactionStatement::Commit { .. }) => "COMMIT",
+        Statement::Transaction(TransactionStatement::Rollback { .. } | TransactionStatement::RollbackTo { .. }) => {
+            "ROLLBACK"
+        }
         Statement::Transaction(TransactionStatement::Savepoint { .. }) => "SAVEPOINT",
         Statement::Transaction(TransactionStatement::Release { .. }) => "RELEASE",
         Statement::Flush => "FLUSH",

@@ -21,7 +21,9 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::files::reads_files;
-use anabranch_sql::statement::{Access, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement};
+use anabranch_sql::statement::{
+    Access, Afterwards, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement,
+};
 use arrow::array::ArrayRef;
 
 use super::defined::defines;
@@ -46,6 +48,7 @@ impl Session {
     /// BEGIN, COMMIT, ROLLBACK.
     pub(super) fn transact(&mut self, statement: TransactionStatement) -> Result<Outcome, Error> {
         let was_open = self.client.transaction.is_some();
+        let chained = self.chained(&statement)?;
         let result = self.begin_or_end(statement);
         if was_open && self.client.transaction.is_none() {
             let is_committed = matches!(&result, Ok(Outcome::Done { tag, .. }) if tag == "COMMIT");
@@ -55,15 +58,33 @@ impl Session {
             }
             self.end_cursors(is_committed);
         }
+        if let (Some(access), Ok(_)) = (chained, &result) {
+            self.begin_or_end(TransactionStatement::Begin { access, tag: "BEGIN" })?;
+        }
         result
+    }
+
+    /// What the transaction may do that `AND CHAIN` begins: what the open one may.
+    fn chained(&self, statement: &TransactionStatement) -> Result<Option<Access>, Error> {
+        let word = match statement {
+            TransactionStatement::Commit { then: Afterwards::Another } => "COMMIT",
+            TransactionStatement::Rollback { then: Afterwards::Another } => "ROLLBACK",
+            _ => return Ok(None),
+        };
+        match &self.client.transaction {
+            Some(transaction) => Ok(Some(transaction.access)),
+            None => Err(Error::invalid(format!("{word} AND CHAIN can only be used in transaction blocks"))
+                .with_sqlstate("25P01")
+                .with_hint("BEGIN first.")),
+        }
     }
 
     fn begin_or_end(&mut self, statement: TransactionStatement) -> Result<Outcome, Error> {
         match statement {
-            TransactionStatement::Begin { .. } if self.client.transaction.is_some() => {
-                Ok(Outcome::done_with("BEGIN", "there is already a transaction in progress"))
+            TransactionStatement::Begin { tag, .. } if self.client.transaction.is_some() => {
+                Ok(Outcome::done_with(tag, "there is already a transaction in progress"))
             }
-            TransactionStatement::Begin { access } => {
+            TransactionStatement::Begin { access, tag } => {
                 let reads_only = self.client.variables.get("default_transaction_read_only") == Some("on");
                 let access = if reads_only { Access::ReadOnly } else { access };
                 self.client.transaction = Some(Transaction {
@@ -77,9 +98,9 @@ impl Session {
                     savepoints: Vec::new(),
                 });
                 Arc::make_mut(&mut self.client.variables).begin();
-                Ok(Outcome::done("BEGIN"))
+                Ok(Outcome::done(tag))
             }
-            TransactionStatement::Commit => match self.client.transaction.take() {
+            TransactionStatement::Commit { .. } => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("COMMIT", "there is no transaction in progress")),
                 Some(transaction) if transaction.has_failed => {
                     let failed = Outcome::done_with("ROLLBACK", "a statement of the transaction had failed");
@@ -92,7 +113,7 @@ impl Session {
                     })
                 }
             },
-            TransactionStatement::Rollback => match self.client.transaction.take() {
+            TransactionStatement::Rollback { .. } => match self.client.transaction.take() {
                 None => Ok(Outcome::done_with("ROLLBACK", "there is no transaction in progress")),
                 Some(transaction) => Ok(self.rolled_back(Outcome::done("ROLLBACK"), &transaction.defined)),
             },
@@ -154,8 +175,8 @@ impl Session {
         if transaction.has_failed {
             return match statement {
                 Statement::Transaction(
-                    TransactionStatement::Commit
-                    | TransactionStatement::Rollback
+                    TransactionStatement::Commit { .. }
+                    | TransactionStatement::Rollback { .. }
                     | TransactionStatement::RollbackTo { .. },
                 ) => Ok(()),
                 _ => Err(failed()),

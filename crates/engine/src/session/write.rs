@@ -13,7 +13,6 @@ use arrow::datatypes::SchemaRef;
 
 use super::commit::target;
 use super::context::Named;
-use super::keys::UniqueKey;
 use super::outcome::{Outcome, Rows};
 use super::referred_rows::Change;
 use super::rules::check_rows;
@@ -163,7 +162,7 @@ impl Session {
         let returning = self.plan_returning(update.returned())?;
         let UpdatedRows { old, new, joined } = self.updated_rows(update)?;
         if !update.from.is_empty() {
-            check_joined_once(self.catalog.table(&update.table)?, &old)?;
+            self.check_joined_once(&update.table, &old)?;
         }
         let n_rows = n_rows(&new);
         let shown = if returning.as_ref().is_some_and(is_over_joined) { joined } else { new.clone() };
@@ -189,6 +188,16 @@ impl Session {
         let n_all = planned.plan.schema.fields().len();
         let joined = if n_all > 2 * n_columns { part(n_columns..n_all) } else { vec![] };
         Ok(UpdatedRows { old, new, joined })
+    }
+
+    /// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them
+    /// counts would be chance.
+    fn check_joined_once(&mut self, table: &str, old: &[Batch]) -> Result<(), Error> {
+        let object = self.catalog.table(table)?.clone();
+        let Some(twice) = self.changed_twice(&object, old)? else { return Ok(()) };
+        Err(Error::data(format!("UPDATE .. FROM joins a row of table \"{}\" with several others", object.name))
+            .with_detail(twice.detail())
+            .with_hint("Join with a query that has one row for each key, for example with GROUP BY."))
     }
 
     /// The plan of RETURNING, if there is one.
@@ -370,21 +379,6 @@ fn is_over_joined(returning: &Planned) -> bool {
         below = input;
     }
     matches!(&below.node, Node::Scan { relation, .. } if relation == RETURNED)
-}
-
-/// Refuses an UPDATE .. FROM that joins a row of the table with several others: which of them
-/// counts would be chance.
-fn check_joined_once(object: &Object, old: &[Batch]) -> Result<(), Error> {
-    if object.primary_key.is_empty() {
-        return Err(Error::invalid(format!("UPDATE .. FROM of table \"{}\", which has no primary key", object.name))
-            .with_detail("Without one a row that is joined twice cannot be told from two equal rows.")
-            .with_hint("Use a subquery: SET x = (SELECT .. WHERE ..) and WHERE EXISTS (..)."));
-    }
-    let old: Vec<Batch> = old.iter().map(|batch| batch.clone().with_times(Times::Constant(0)).flatten()).collect();
-    let Some(key) = UniqueKey::primary(object).repeated_in(object, &old) else { return Ok(()) };
-    Err(Error::data(format!("UPDATE .. FROM joins a row of table \"{}\" with several others", object.name))
-        .with_detail(format!("{key} is the row's key."))
-        .with_hint("Join with a query that has one row for each key, for example with GROUP BY."))
 }
 
 /// Number of rows, copies counted.

@@ -226,13 +226,10 @@ fn value_order(call: &AggregateCall, argument: usize) -> Vec<(usize, Direction)>
     let with_argument = asked.chain([(argument, ASCENDING)]);
     match call.function {
         AggregateFunction::Max | AggregateFunction::TopK(_) => vec![(argument, opposite(ASCENDING))],
-        AggregateFunction::Min
-        | AggregateFunction::Median
-        | AggregateFunction::PercentileCont(_)
-        | AggregateFunction::Mode => {
+        AggregateFunction::Min | AggregateFunction::Median | AggregateFunction::PercentileCont(_) => {
             vec![(argument, ASCENDING)]
         }
-        AggregateFunction::PercentileDisc(_) => {
+        AggregateFunction::PercentileDisc(_) | AggregateFunction::Mode => {
             let descending = call.order.first().is_some_and(|key| key.descending);
             vec![(argument, Direction { descending, ..ASCENDING })]
         }

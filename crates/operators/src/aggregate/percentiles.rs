@@ -42,7 +42,7 @@ pub(super) fn discrete(lists: &[Vec<(Place, Diff)>], part: f64) -> Vec<Option<Pl
     lists.iter().map(|list| nth(list, rank(list) - 1)).collect()
 }
 
-/// The places of the most frequent values, the least of those that are as frequent.
+/// The places of the most frequent values, the first in the order of those that are as frequent.
 pub(super) fn most_frequent(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef]) -> Vec<Option<Place>> {
     let all: Vec<Option<Place>> = lists.iter().flatten().map(|&(place, _)| Some(place)).collect();
     let values = [picked(&all, sources)];

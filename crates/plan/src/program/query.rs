@@ -97,7 +97,10 @@ pub(super) fn call(block: &Block, call: &AggregateCall) -> String {
             let descending = if call.order.iter().any(|key| key.descending) { " DESC" } else { "" };
             format!("{name}({}) WITHIN GROUP (ORDER BY {argument}{descending})", part.get())
         }
-        AggregateFunction::Mode => format!("{name}() WITHIN GROUP (ORDER BY {argument})"),
+        AggregateFunction::Mode => {
+            let descending = if call.order.iter().any(|key| key.descending) { " DESC" } else { "" };
+            format!("{name}() WITHIN GROUP (ORDER BY {argument}{descending})")
+        }
         AggregateFunction::Custom(_, further) => {
             let further: String = further.iter().map(|at| format!(", {}", column(*at))).collect();
             format!("{name}({distinct}{argument}{further}{order})")

@@ -14,6 +14,9 @@ use datafusion_expr::{
 
 use crate::resolve::documents::is_kind_of_text;
 
+/// The name of [`OneRow`].
+pub(crate) const ONE_ROW: &str = "one_row";
+
 /// `one_row(value, count)`: the value, or an error where the count is above one. What a scalar
 /// subquery promises.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -29,7 +32,7 @@ impl OneRow {
 
 impl ScalarUDFImpl for OneRow {
     fn name(&self) -> &str {
-        "one_row"
+        ONE_ROW
     }
 
     fn signature(&self) -> &Signature {

@@ -1,20 +1,24 @@
-//! `mode(x)`, the most frequent value, and `percentile_disc(x, part)`: what `mode() WITHIN GROUP
-//! (ORDER BY x)` and `percentile_disc(part) WITHIN GROUP (ORDER BY x)` are rewritten to. Only their
-//! types matter: operators compute them.
+//! `mode(x)`, the most frequent value, `percentile_disc(x, part)` and `percentile_cont(x, part)`:
+//! what `mode() WITHIN GROUP (ORDER BY x)` and `percentile_disc(part) WITHIN GROUP (ORDER BY x)`
+//! are rewritten to. Only their types matter: operators compute them.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion_common::{Result as DfResult, not_impl_err};
+use datafusion_common::{Result as DfResult, not_impl_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
+use crate::functions::intervals::INTERVAL;
+use crate::resolve::type_names::{is_number, sql_name};
+
 /// The functions.
-pub(crate) fn all() -> [Arc<AggregateUDF>; 2] {
+pub(crate) fn all() -> [Arc<AggregateUDF>; 3] {
     let function = |name, signature| Arc::new(AggregateUDF::from(FunctionOfValues { name, signature }));
     [
         function("mode", Signature::any(1, Volatility::Immutable)),
         function("percentile_disc", Signature::any(2, Volatility::Immutable)),
+        function("percentile_cont", Signature::user_defined(Volatility::Immutable)),
     ]
 }
 
@@ -32,6 +36,16 @@ impl AggregateUDFImpl for FunctionOfValues {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// Between numbers lie doubles, and between intervals there are intervals.
+    fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
+        match arg_types {
+            [value, _] if *value == INTERVAL => Ok(vec![INTERVAL, DataType::Float64]),
+            [value, _] if is_number(value) || value.is_null() => Ok(vec![DataType::Float64; 2]),
+            [value, _] => plan_err!("function {}(numeric, {}) does not exist", self.name, sql_name(value)),
+            _ => plan_err!("function {} takes a part", self.name),
+        }
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {

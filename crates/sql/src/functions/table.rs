@@ -16,6 +16,7 @@ use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
+use crate::functions::interval_percentile::IntervalPercentile;
 use crate::functions::intervals::{DistinctLengths, IntervalField, IntervalLength, IntervalOf, IntervalPart};
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::Negative;
@@ -89,7 +90,7 @@ impl Functions {
             .chain([similar::udf(), IntervalLength::udf(), DistinctLengths::udf(), IsFinite::udf(), Factorial::udf()])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
-            .chain([IntervalOf::udf(), json::document_row()])
+            .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])
             .chain(deviations::all());
         for function in ours {
             for name in std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str)) {

@@ -1,6 +1,6 @@
-//! PostgreSQL's dialect, with `* EXCLUDE`, `* EXCEPT`, `* REPLACE` and `ORDER BY ALL` of DuckDB,
-//! and but for three things: the names of arguments (`f(name => value)`) are words, `EMIT ON WINDOW
-//! CLOSE` is no alias, and operators bind as in `precedence`.
+//! PostgreSQL's dialect, with `* EXCLUDE`, `* EXCEPT`, `* REPLACE`, `ORDER BY ALL` and `lag(x
+//! IGNORE NULLS)` of DuckDB, and but for three things: the names of arguments (`f(name => value)`)
+//! are words, `EMIT ON WINDOW CLOSE` is no alias, and operators bind as in `precedence`.
 //!
 //! The parser's own takes any expression for a name, and so reads every argument twice: first for a
 //! name, then as a value. Calls in each other took twice the time with every level, seconds at
@@ -192,6 +192,10 @@ impl Dialect for Postgres {
     }
 
     fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
+    fn supports_window_function_null_treatment_arg(&self) -> bool {
         true
     }
 

@@ -15,10 +15,15 @@ use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion_expr::sqlparser::tokenizer::{Token, Word};
 
+use super::relation_calls::call;
+
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// Signs bind more than `COLLATE` (120), less than subscripts (130).
 const SIGN: u8 = 125;
+
+/// The operator of DuckDB that divides and drops the fraction.
+pub(crate) const DIVIDE_WHOLE: &str = "//";
 
 /// Not an operator.
 const NONE: u8 = 0;
@@ -35,6 +40,9 @@ pub(crate) fn of_next(parser: &Parser) -> Option<Result<u8, ParserError>> {
         | Token::DoubleTildeAsterisk
         | Token::ExclamationMarkDoubleTilde
         | Token::ExclamationMarkDoubleTildeAsterisk => Some(Ok(BASE.prec_value(Precedence::PgOther))),
+        Token::CustomBinaryOperator(operator) if operator == DIVIDE_WHOLE => {
+            Some(Ok(BASE.prec_value(Precedence::MulDivModOp)))
+        }
         // Operators of other systems are names in PostgreSQL.
         Token::Word(Word {
             keyword: Keyword::XOR | Keyword::DIV | Keyword::RLIKE | Keyword::REGEXP | Keyword::MATCH | Keyword::MEMBER,
@@ -77,10 +85,16 @@ fn collated(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
     Ok(Expr::Collate { expr: Box::new(expr.clone()), collation })
 }
 
-/// `x ISNULL`, and `x::text COLLATE "C"`, which the parser knows behind names and literals alone.
+/// `x ISNULL`, `x // y`, which is `div(x, y)`, and `x::text COLLATE "C"`, which the parser knows
+/// behind names and literals alone.
 pub(crate) fn suffixed(parser: &mut Parser, expr: &Expr) -> Option<Result<Expr, ParserError>> {
     if parser.parse_keyword(Keyword::COLLATE) {
         return Some(collated(parser, expr));
+    }
+    if matches!(&parser.peek_token_ref().token, Token::CustomBinaryOperator(operator) if operator == DIVIDE_WHOLE) {
+        parser.advance_token();
+        let divisor = parser.parse_subexpr(BASE.prec_value(Precedence::MulDivModOp));
+        return Some(divisor.map(|divisor| call("div", vec![expr.clone(), divisor])));
     }
     if !is_null_test(&parser.peek_token_ref().token) {
         return None;

@@ -8,19 +8,22 @@ use std::sync::Arc;
 use anabranch_plan::{AggregateCall, AggregateFunction, Foreign, Fraction, Node, Plan, SortKey};
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
-use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, GroupingSet, NullTreatment};
+use datafusion_expr::expr::{AggregateFunction as Call, AggregateFunctionParams, NullTreatment};
 use datafusion_expr::logical_plan::Aggregate;
 use datafusion_expr::utils::grouping_set_to_exprlist;
 use datafusion_expr::{Expr, cast, lit};
 
 use super::Translator;
+use super::distinct;
 use super::expr::{column, position, resolve, resolve_key};
+use super::grouping_sets::{grouping_sets, is_sets};
 use super::schema::{Draft, schema};
 use super::stage::{Column, stage};
-use super::{distinct, rows};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::intervals::{IntervalField, IntervalOf, IntervalPart};
+use crate::functions::interval_percentile::IntervalPercentile;
+use crate::functions::intervals::{INTERVAL, IntervalField, IntervalOf, IntervalPart};
 use crate::functions::user::UserAggregateFunction;
+use crate::passes::plan::unnest::grouping_sets::expanded;
 use crate::resolve::type_names::canonical;
 use crate::time::functions::interval_divide;
 
@@ -75,6 +78,8 @@ enum ResultOf {
     Call(usize),
     /// The interval whose parts begin at that call; its count follows if it is an average.
     Interval { first: usize, average: bool },
+    /// The interval at a part of the way through the list of that call.
+    Percentile { list: usize, part: f64 },
 }
 
 /// The results of the calls after the keys, with intervals made of their parts.
@@ -85,6 +90,7 @@ fn put_together(plan: Arc<Plan>, n_keys: usize, results: &[ResultOf]) -> Result<
     let at = |call: usize| column(&plan.schema, n_keys + call);
     let result = |result: &ResultOf| match *result {
         ResultOf::Call(call) => at(call),
+        ResultOf::Percentile { list, part } => IntervalPercentile::udf().call(vec![at(list), lit(part)]),
         ResultOf::Interval { first, average } => {
             let sum = IntervalOf::udf().call(vec![at(first), at(first + 1), at(first + 2)]);
             match average {
@@ -124,7 +130,7 @@ impl WantedAggregate {
     }
 
     /// `count(*)`.
-    fn rows() -> Self {
+    pub(super) fn rows() -> Self {
         WantedAggregate {
             function: AggregateFunction::Count,
             argument: None,
@@ -171,7 +177,7 @@ impl WantedAggregate {
     ) -> Result<Self> {
         let name = name.to_lowercase();
         let (function, args) = match name.as_str() {
-            "percentile_cont" | "percentile_disc" => percentile(&name, params)?,
+            "percentile_cont" | "percentile_disc" => percentile(&name, params, output_type)?,
             _ => function_of(&name, &params.args)?,
         };
         let distinct = params.distinct || name == "approx_distinct";
@@ -196,7 +202,11 @@ impl WantedAggregate {
             .map(|key| Ok(((resolve.key)(&key.expr)?, !key.asc, key.nulls_first)))
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            order: if takes_order(&function) || is_from_greatest(&function, &order) { order } else { vec![] },
+            order: if takes_order(&function) || is_from_greatest(&function, output_type, &order) {
+                order
+            } else {
+                vec![]
+            },
             function,
             argument,
             further: vec![],
@@ -209,6 +219,14 @@ impl WantedAggregate {
     /// Adds the calls that it is computed by; sums of intervals are sums of their parts.
     fn split(self, calls: &mut Vec<WantedAggregate>) -> Result<ResultOf> {
         let first = calls.len();
+        if let (DataType::Interval(_), AggregateFunction::PercentileCont(part), Some(value)) =
+            (&self.output_type, &self.function, &self.argument)
+        {
+            let part = part.get();
+            let list = self.list_of(value.clone());
+            calls.push(list);
+            return Ok(ResultOf::Percentile { list: first, part });
+        }
         let (DataType::Interval(_), AggregateFunction::Sum | AggregateFunction::Avg, Some(interval)) =
             (&self.output_type, &self.function, &self.argument)
         else {
@@ -235,6 +253,22 @@ impl WantedAggregate {
             calls.push(whole(AggregateFunction::Count, interval.clone()));
         }
         Ok(ResultOf::Interval { first, average })
+    }
+
+    /// The values that the call looks at, in order.
+    fn list_of(&self, value: Expr) -> WantedAggregate {
+        let is_known = value.clone().is_not_null();
+        WantedAggregate {
+            function: AggregateFunction::ArrayAgg,
+            distinct: false,
+            filter: Some(match &self.filter {
+                Some(filter) => filter.clone().and(is_known),
+                None => is_known,
+            }),
+            order: vec![(value, self.order.first().is_some_and(|(_, descending, _)| *descending), false)],
+            output_type: DataType::new_list(INTERVAL, true),
+            ..self.clone()
+        }
     }
 
     /// The call, with `at` saying where its parts are.
@@ -284,10 +318,14 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether a part is taken from the greatest value on.
-fn is_from_greatest(function: &AggregateFunction, order: &[(Expr, bool, bool)]) -> bool {
-    matches!(function, AggregateFunction::PercentileDisc(_))
-        && order.first().is_some_and(|(_, descending, _)| *descending)
+/// Whether values are looked at from the greatest on.
+fn is_from_greatest(function: &AggregateFunction, output: &DataType, order: &[(Expr, bool, bool)]) -> bool {
+    let has_ends = match function {
+        AggregateFunction::PercentileDisc(_) | AggregateFunction::Mode => true,
+        AggregateFunction::PercentileCont(_) => matches!(output, DataType::Interval(_)),
+        _ => false,
+    };
+    has_ends && order.first().is_some_and(|(_, descending, _)| *descending)
 }
 
 fn takes_order(function: &AggregateFunction) -> bool {
@@ -339,7 +377,11 @@ fn function_of<'e>(name: &str, args: &'e [Expr]) -> Result<(AggregateFunction, &
 
 /// `percentile_cont(part) WITHIN GROUP (ORDER BY x)`, or `percentile_disc`, of which the arguments
 /// are `x` and the part.
-fn percentile<'e>(name: &str, params: &'e AggregateFunctionParams) -> Result<(AggregateFunction, &'e [Expr])> {
+fn percentile<'e>(
+    name: &str,
+    params: &'e AggregateFunctionParams,
+    output_type: &DataType,
+) -> Result<(AggregateFunction, &'e [Expr])> {
     let number = |part: &Expr| match unaliased(part) {
         Expr::Literal(value, _) => match value.cast_to(&DataType::Float64) {
             Ok(ScalarValue::Float64(part)) => part,
@@ -355,11 +397,13 @@ fn percentile<'e>(name: &str, params: &'e AggregateFunctionParams) -> Result<(Ag
     let is_descending = params.order_by.first().is_some_and(|key| !key.asc);
     // (Between two values it is as far from either end; a value itself has a rank from its own
     // end.)
-    let from_first = if is_descending && !is_discrete { 1.0 - part } else { part };
+    let is_number = *output_type == DataType::Float64;
+    let from_first = if is_descending && !is_discrete && is_number { 1.0 - part } else { part };
     let fraction = Fraction::new(from_first)
         .ok_or_else(|| SqlError::new(ErrorKind::Invalid, format!("percentile value {part} is not between 0 and 1")))?;
     let function = match is_discrete {
         true => AggregateFunction::PercentileDisc(fraction),
+        false if part == 0.5 && *output_type == DataType::Float64 => AggregateFunction::Median,
         false => AggregateFunction::PercentileCont(fraction),
     };
     Ok((function, &params.args[..1]))
@@ -435,75 +479,4 @@ fn in_input_order(exprs: Vec<Expr>, input: &DFSchema) -> Vec<Column> {
     }
     distinct.sort_by_key(|expr| position(expr, input).unwrap_or(usize::MAX));
     distinct.into_iter().map(|expr| (expr, None)).collect()
-}
-
-fn is_sets(expr: &Expr) -> bool {
-    matches!(expr, Expr::GroupingSet(_))
-}
-
-/// The sets that a grouping stands for.
-fn expanded(sets: &GroupingSet) -> Vec<Vec<Expr>> {
-    match sets {
-        GroupingSet::GroupingSets(sets) => sets.clone(),
-        GroupingSet::Rollup(exprs) => (0..=exprs.len()).rev().map(|n| exprs[..n].to_vec()).collect(),
-        GroupingSet::Cube(exprs) => (0..1usize << exprs.len())
-            .map(|mask| {
-                let kept = exprs.iter().enumerate().filter(|(n, _)| mask >> n & 1 == 0);
-                kept.map(|(_, e)| e.clone()).collect()
-            })
-            .collect(),
-    }
-}
-
-/// The union of one aggregate for each set; keys outside of a set are NULL, and a number tells the
-/// sets apart: a bit for each key (the last key's is the lowest) that is set where the key is left
-/// out, and above these a counter of equal sets.
-fn grouping_sets(
-    input: Arc<Plan>,
-    sets: &[Vec<Expr>],
-    group: &[&Expr],
-    keys: Vec<Expr>,
-    calls: Vec<WantedAggregate>,
-    id_type: &DataType,
-) -> Result<Arc<Plan>> {
-    let key_types: Vec<DataType> =
-        keys.iter().map(|key| Ok(super::expr::carried(key.clone(), &input.schema)?.1)).collect::<Result<_>>()?;
-    let mut parts = Vec::with_capacity(sets.len());
-    let mut ids: Vec<u64> = Vec::new();
-    for set in sets {
-        let kept: Vec<bool> = group.iter().map(|key| set.contains(key)).collect();
-        let mask = kept.iter().fold(0u64, |mask, kept| mask << 1 | u64::from(!kept));
-        let ordinal = ids.iter().filter(|id| **id == mask).count() as u64;
-        ids.push(mask);
-        let id = ordinal << group.len() | mask;
-
-        // (The grand total is one row, of no rows as well, and when no aggregate of it is asked
-        // for.)
-        let is_total = calls.is_empty() && !kept.contains(&true);
-        let calls_of_set = if is_total { vec![WantedAggregate::rows()] } else { calls.clone() };
-        let set_keys = keys.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(key, _)| key.clone()).collect();
-        let part = grouped(input.clone(), set_keys, calls_of_set)?;
-        let mut columns: Vec<Column> = Vec::new();
-        let mut next = 0;
-        for ((kept, data_type), key) in kept.iter().zip(&key_types).zip(&keys) {
-            let name = Some(anabranch_plan::explain::expression(key));
-            if *kept {
-                columns.push((column(&part.schema, next), name));
-                next += 1;
-            } else {
-                columns.push((Expr::Literal(ScalarValue::try_from(data_type)?, None), name));
-            }
-        }
-        columns.push((cast_literal(id, id_type)?, Some("grouping_id".into())));
-        columns.extend((0..calls.len()).map(|n| (column(&part.schema, next + n), None)));
-        parts.push(stage(part, vec![], columns)?);
-    }
-    rows::union(parts)
-}
-
-fn cast_literal(id: u64, id_type: &DataType) -> Result<Expr> {
-    match ScalarValue::UInt64(Some(id)).cast_to(id_type) {
-        Ok(value) => Ok(Expr::Literal(value, None)),
-        Err(_) => Ok(cast(lit(id), id_type.clone())),
-    }
 }

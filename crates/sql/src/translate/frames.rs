@@ -21,7 +21,7 @@ use super::expr::{column, resolve, resolve_key};
 use super::ranks::{aggregate, whole};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
-use super::window::{aggregate_of, is_unordered, order_of, resolved};
+use super::window_parts::{aggregate_of, is_unordered, order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Digits of a decimal in which keys are compared with bounds.
@@ -262,6 +262,17 @@ fn ends(call: &WindowFunction, key: Option<&Expr>) -> Result<[End; 2]> {
         })
     };
     Ok([end(&frame.start_bound)?, end(&frame.end_bound)?])
+}
+
+/// The frame of a call, unless its ends are compared with the key.
+pub(super) fn frame_by_rows(call: &WindowFunction) -> Result<Option<WindowFrame>> {
+    check(call)?;
+    if has_offsets(call) {
+        return Ok(None);
+    }
+    let [start, end] = ends(call, None)?;
+    let (End::Known(start), End::Known(end)) = (start, end) else { return Ok(None) };
+    Ok(Some(WindowFrame { start, end, exclude: Exclude::Nothing }))
 }
 
 /// A number of rows or groups.

@@ -15,6 +15,7 @@ use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use super::Translator;
 use super::expr::{Stand, conjuncts, resolve, resolve_with};
+use super::one_row::unchecked;
 use super::schema::{Draft, drafts, schema};
 use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
@@ -42,8 +43,17 @@ impl Translator {
         let (kind, turned) = kind_of(join)?;
         let (near, far) = if turned { (&join.right, &join.left) } else { (&join.left, &join.right) };
         let left = self.node(near)?;
-        let right = self.node(far)?;
-        let (left_width, right_width) = (left.schema.fields().len(), right.schema.fields().len());
+        let mut right = self.node(far)?;
+        // (Without a key all rows ask, and an error is one of each.)
+        let is_asked = join.filter.is_none() && !join.on.is_empty();
+        let unchecked = match kind {
+            JoinKind::Inner | JoinKind::Left if is_asked => unchecked(&right, kind)?,
+            _ => None,
+        };
+        if let Some(unchecked) = &unchecked {
+            right = unchecked.right.clone();
+        }
+        let (left_width, right_width) = (left.schema.fields().len(), far.schema().fields().len());
 
         let mut left_exprs = Vec::new();
         let mut right_exprs = Vec::new();
@@ -56,6 +66,7 @@ impl Translator {
             right_exprs.push(r);
         }
         let (left, left_key) = with_columns(left, left_exprs)?;
+        let n_right = right.schema.fields().len();
         let (right, right_key) = with_columns(right, right_exprs)?;
         let (left_key, right_key) = distinct_pairs(left_key, right_key);
 
@@ -71,14 +82,18 @@ impl Translator {
             JoinKind::LeftMark => output.push(left.schema.fields().len()),
             JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
                 let offset = left.schema.fields().len();
-                output.extend((0..right_width).map(|at| offset + at));
+                output.extend((0..n_right).map(|at| offset + at));
             }
         }
         let nulls = match join.null_equality {
             NullEquality::NullEqualsNothing => Nulls::Differ,
             NullEquality::NullEqualsNull => Nulls::Equal,
         };
-        Ok(joined(Draw { kind, left, right, left_key, right_key, nulls, residual, output }))
+        let plan = joined(Draw { kind, left, right, left_key, right_key, nulls, residual, output });
+        match unchecked {
+            Some(unchecked) => unchecked.checked(plan, left_width, left_width + right_width),
+            None => Ok(plan),
+        }
     }
 
     fn residual(

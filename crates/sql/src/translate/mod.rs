@@ -14,7 +14,10 @@ mod asof;
 mod exclude;
 mod expr;
 mod frames;
+mod grouping_sets;
 mod join;
+mod known_values;
+mod one_row;
 mod ranks;
 mod recognize;
 pub(crate) mod recursion;
@@ -22,6 +25,7 @@ mod rows;
 pub(crate) mod schema;
 mod stage;
 mod window;
+mod window_parts;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

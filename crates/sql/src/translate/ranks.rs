@@ -25,7 +25,7 @@ use super::distinct;
 use super::expr::{column, resolve, resolve_key};
 use super::join::{Draw, joined};
 use super::stage::{Column, all_columns, filter, stage, take, with_columns};
-use super::window::{Order, number, numbered, order_of, resolved};
+use super::window_parts::{Order, number, numbered, order_of, resolved};
 use crate::error::{Result, SqlError};
 
 /// Appends the call's result; `None` if the function is none of these.
@@ -59,7 +59,7 @@ pub(super) fn aggregate(name: &str, args: Vec<Expr>, output: &DataType) -> Resul
 }
 
 /// The first `width` columns of the left side, then one column of the right.
-fn looked_up(
+pub(super) fn looked_up(
     (left, left_key): (Arc<Plan>, Vec<usize>),
     (right, right_key): (Arc<Plan>, Vec<usize>),
     kind: JoinKind,
@@ -94,6 +94,12 @@ fn peers(plan: &Plan, call: &WindowFunction, from: &DFSchema) -> Result<Vec<Expr
 
 /// The first n mod k of k buckets have one row more than the others.
 fn ntile(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    if let Some(Expr::Literal(value, _)) = call.params.args.first()
+        && value.is_null()
+    {
+        let width = plan.schema.fields().len();
+        return with_result(plan, width, Expr::Literal(ScalarValue::Int64(None), None));
+    }
     let Some(buckets) = whole(call.params.args.first()).filter(|buckets| *buckets > 0) else {
         return Err(SqlError::unsupported("ntile() of an expression", "Write a whole number above zero."));
     };

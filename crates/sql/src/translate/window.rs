@@ -7,25 +7,25 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::{JoinKind, Node, Nulls, Plan, SortKey, TopK};
+use anabranch_plan::{JoinKind, Nulls, Plan};
 use anabranch_spec::frame::Exclude;
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
-use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction, WindowFunctionParams};
+use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::logical_plan::Window;
 use datafusion_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
 use super::Translator;
-use super::aggregate::{Resolve, WantedAggregate, grouped};
+use super::aggregate::grouped;
 use super::exclude::excluded;
-use super::expr::{column, resolve, resolve_key};
+use super::expr::{column, resolve};
 use super::frames::over_frames;
 use super::join::{Draw, joined};
+use super::known_values::known_value;
 use super::ranks::ranked;
-use super::schema::{drafts, schema};
 use super::stage::{take, with_columns};
+use super::window_parts::{aggregate_of, is_unordered, numbered, resolved};
 use crate::error::{Result, SqlError};
-use crate::functions::user::UserAggregateFunction;
 
 impl Translator {
     pub(super) fn window(&self, window: &Window) -> Result<Arc<Plan>> {
@@ -44,8 +44,9 @@ impl Translator {
         for (n, (call, exclude)) in calls.iter().enumerate() {
             let output = window.schema.field(from.fields().len() + n).data_type();
             let is_whole = *exclude == Exclude::Nothing;
-            plan = match ranked(plan.clone(), call, from, *exclude)? {
-                Some(ranked) => ranked,
+            let known = known_value(plan.clone(), call, from, *exclude)?;
+            plan = match known.map_or_else(|| ranked(plan.clone(), call, from, *exclude), |known| Ok(Some(known)))? {
+                Some(plan) => plan,
                 None if is_row_number(call) => numbered(plan, call, from)?,
                 None if is_whole && is_of_partition(call) => over_partition(plan, call, from, output)?,
                 None => {
@@ -80,56 +81,6 @@ fn is_row_number(call: &WindowFunction) -> bool {
     call.fun.name() == "row_number"
 }
 
-/// Groups and the order within them, by columns.
-pub(super) struct Order {
-    pub(super) group: Vec<usize>,
-    pub(super) keys: Vec<SortKey>,
-}
-
-/// The call's order, by columns.
-pub(super) fn order_of(call: &WindowFunction, columns: &[usize]) -> Vec<SortKey> {
-    let keys = call.params.order_by.iter().zip(columns);
-    keys.map(|(key, at)| SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first }).collect()
-}
-
-/// Appends the row's number within its partition. A filter on the number becomes a limit in
-/// `stage`.
-pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
-    let width = plan.schema.fields().len();
-    let params = &call.params;
-    let mut exprs = resolved(&params.partition_by, from, &plan)?;
-    let n_groups = exprs.len();
-    for key in &params.order_by {
-        exprs.push(resolve_key(&key.expr, from, &plan.schema)?);
-    }
-    let (input, columns) = with_columns(plan, exprs)?;
-    let keys = order_of(call, &columns[n_groups..]);
-    let plan = number(input, Order { group: columns[..n_groups].to_vec(), keys });
-    let number = plan.schema.fields().len() - 1;
-    let shown: Vec<usize> = (0..width).chain([number]).collect();
-    Ok(take(plan, &shown))
-}
-
-/// Appends the row's number within its group.
-pub(super) fn number(input: Arc<Plan>, order: Order) -> Arc<Plan> {
-    let mut group: Vec<usize> = Vec::new();
-    for at in order.group {
-        if !group.contains(&at) {
-            group.push(at);
-        }
-    }
-    let mut keys: Vec<SortKey> = Vec::new();
-    for key in order.keys {
-        if !group.contains(&key.column) && !keys.iter().any(|known| known.column == key.column) {
-            keys.push(key);
-        }
-    }
-    let top = TopK { group, order: keys, offset: 0, limit: None, row_number: true };
-    let mut columns = drafts(&input.schema);
-    columns.push(("row_number".into(), DataType::UInt64, false));
-    Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) })
-}
-
 /// Appends an aggregate over the row's whole partition.
 fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, output: &DataType) -> Result<Arc<Plan>> {
     let params = &call.params;
@@ -154,31 +105,6 @@ fn over_partition(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, outpu
     }))
 }
 
-/// The aggregate that a call asks for.
-pub(super) fn aggregate_of(
-    call: &WindowFunction,
-    output: &DataType,
-    resolve: &dyn Fn(&Expr) -> Result<Expr>,
-) -> Result<WantedAggregate> {
-    let params = &call.params;
-    if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun
-        && UserAggregateFunction::function_of(function).is_some()
-    {
-        return Err(SqlError::unsupported(
-            format!("aggregate {}() of a user with OVER", function.name()),
-            "Aggregate with GROUP BY in a subquery, and join its result.",
-        ));
-    }
-    let aggregate = AggregateFunctionParams {
-        args: params.args.clone(),
-        distinct: params.distinct,
-        filter: params.filter.clone(),
-        order_by: vec![],
-        null_treatment: params.null_treatment,
-    };
-    WantedAggregate::of(call.fun.name(), &aggregate, output, &Resolve::parts(resolve))
-}
-
 /// Whether the call is an aggregate of all rows of the partition, to which their order is nothing.
 fn is_of_partition(call: &WindowFunction) -> bool {
     let lists = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"].contains(&call.fun.name());
@@ -199,13 +125,4 @@ fn is_whole(params: &WindowFunctionParams) -> bool {
     let starts = from_first || (by_peers && frame.start_bound == CurrentRow);
     let ends = to_last || (by_peers && frame.end_bound == CurrentRow);
     starts && ends
-}
-
-/// Whether all rows of a partition are peers.
-pub(super) fn is_unordered(params: &WindowFunctionParams) -> bool {
-    params.order_by.iter().all(|key| matches!(key.expr, Expr::Literal(..)))
-}
-
-pub(super) fn resolved(exprs: &[Expr], from: &DFSchema, plan: &Plan) -> Result<Vec<Expr>> {
-    exprs.iter().map(|e| resolve(e, from, &plan.schema)).collect()
 }

@@ -101,8 +101,8 @@ impl Model {
                 n_rows = rows.iter().map(|(_, n)| n).sum();
             }
             Statement::Transaction(TransactionStatement::Begin { .. }) => self.begun = Some(self.rows.clone()),
-            Statement::Transaction(TransactionStatement::Commit) => self.begun = None,
-            Statement::Transaction(TransactionStatement::Rollback) => {
+            Statement::Transaction(TransactionStatement::Commit { .. }) => self.begun = None,
+            Statement::Transaction(TransactionStatement::Rollback { .. }) => {
                 self.rows = self.begun.take().unwrap_or_else(|| self.rows.clone());
             }
             Statement::Select { query, .. } => return self.answer(&self.planner().plan_query(&query)?),

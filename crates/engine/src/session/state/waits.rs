@@ -56,7 +56,7 @@ impl Manner {
             | Statement::Prepare(_)
             | Statement::Deallocate { .. }
             | Statement::Set { .. }
-            | Statement::Transaction(TransactionStatement::Begin { .. } | TransactionStatement::Rollback) => {
+            | Statement::Transaction(TransactionStatement::Begin { .. } | TransactionStatement::Rollback { .. }) => {
                 Manner::Inline
             }
             _ => Manner::InlineWrites,

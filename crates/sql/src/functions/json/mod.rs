@@ -116,6 +116,7 @@ const TABLE: &[Row] = &[
     ("to_jsonb", &[Any], 1, Gives::Jsonb, |args| normalised(args[0].text().to_string())),
     ("row_to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
     ("array_to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
+    ("__json_lines", &[Doc], 1, Gives::Json, |args| Ok(FrameOut::Text(lines(args[0].text())))),
     ("json_build_array", &[Any], 0, Gives::Json, |args| Ok(FrameOut::Text(array_of(args)))),
     ("jsonb_build_array", &[Any], 0, Gives::Jsonb, |args| normalised(array_of(args))),
     ("json_build_object", &[Any], 0, Gives::Json, |args| object_of(args).map(FrameOut::Text)),
@@ -371,6 +372,26 @@ fn pretty(args: &[Arg]) -> Result<FrameOut, String> {
     let mut out = String::new();
     push_pretty(&document, &document.root, 0, &mut out);
     Ok(FrameOut::Text(out))
+}
+
+/// A document with each of its outermost parts on a line of its own.
+fn lines(document: &str) -> String {
+    let (mut depth, mut is_quoted, mut is_escaped) = (0, false, false);
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        out.push(c);
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_quoted,
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ',' if depth == 1 => out.push_str("\n "),
+            _ => {}
+        }
+    }
+    out
 }
 
 fn push_pretty(document: &Document<'_>, node: &DocumentNode, depth: usize, out: &mut String) {

@@ -2,7 +2,7 @@
 
 use datafusion_expr::sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, OrderByExpr, UnaryOperator, Value,
+    FunctionArguments, Ident, ObjectName, OrderByExpr, UnaryOperator, Value,
 };
 
 use crate::error::{Result, SqlError};
@@ -138,9 +138,20 @@ fn call(function: &Function) -> Option<String> {
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
         ("mode", []) => match function.within_group.as_slice() {
+            [key] if is_descending(key) => Some(format!("mode({0} ORDER BY {0} DESC){1}", key.expr, filter(function))),
             [key] => Some(format!("mode({}){}", key.expr, filter(function))),
             _ => None,
         },
+        ("string_agg" | "listagg" | "array_agg", values) if !function.within_group.is_empty() => {
+            let name = if name == "listagg" { "string_agg" } else { name.as_str() };
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            let keys: Vec<String> = function.within_group.iter().map(ToString::to_string).collect();
+            Some(format!("{name}({} ORDER BY {}){}", values.join(", "), keys.join(", "), filter(function)))
+        }
+        ("listagg", _) => {
+            let name = ObjectName::from(vec![Ident::new("string_agg")]);
+            Some(Function { name, ..function.clone() }.to_string())
+        }
         ("string_agg", [value, separator]) if is_computed(separator) && !is_distinct(function) => {
             Some(joined(value, separator, function))
         }
@@ -165,17 +176,15 @@ fn call(function: &Function) -> Option<String> {
     }
 }
 
-/// The percentile of a part, over numbers in this order.
+/// The percentile of a part, over values in this order.
 fn percentile(name: &str, fraction: &Expr, key: &OrderByExpr, function: &Function) -> String {
     let (filter, expr) = (filter(function), &key.expr);
-    let down = if key.options.asc == Some(false) { " DESC" } else { "" };
-    match name {
-        "percentile_cont" if is_half(fraction) => format!("median(CAST({expr} AS double precision)){filter}"),
-        "percentile_cont" => format!(
-            "percentile_cont({fraction}) WITHIN GROUP (ORDER BY CAST({expr} AS double precision){down}){filter}"
-        ),
-        _ => format!("percentile_disc({expr}, {fraction} ORDER BY {expr}{down}){filter}"),
-    }
+    let down = if is_descending(key) { " DESC" } else { "" };
+    format!("{name}({expr}, {fraction} ORDER BY {expr}{down}){filter}")
+}
+
+fn is_descending(key: &OrderByExpr) -> bool {
+    key.options.asc == Some(false)
 }
 
 /// Whether a separator differs from row to row.
@@ -225,10 +234,6 @@ fn value_at(value: &Expr, by: &Expr, direction: &str, function: &Function) -> St
         "first_value({value} ORDER BY {by} {direction}, {value}) \
          FILTER (WHERE ({by}) IS NOT NULL AND ({value}) IS NOT NULL{also})"
     )
-}
-
-fn is_half(fraction: &Expr) -> bool {
-    matches!(fraction, Expr::Value(value) if matches!(&value.value, Value::Number(digits, _) if digits == "0.5" || digits == ".5"))
 }
 
 fn is_text(literal: &Expr) -> bool {

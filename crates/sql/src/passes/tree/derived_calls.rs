@@ -68,6 +68,11 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             | "uuid" | "json" | "jsonb",
             [x],
         ) => format!("CAST({x} AS {name})"),
+        ("row_to_json" | "array_to_json", [x, Expr::Value(lines)]) => match &lines.value {
+            Value::Boolean(true) => format!("__json_lines({name}({x}))"),
+            Value::Boolean(false) => format!("{name}({x})"),
+            _ => return None,
+        },
         // (Zeros at the end are not kept.)
         ("min_scale", [x]) => format!("length(split_part(CAST(CAST({x} AS numeric) AS text), '.', 2))"),
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),

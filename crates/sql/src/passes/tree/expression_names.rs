@@ -5,7 +5,8 @@
 //! type. All else has no name, and the column is `?column?`. Source: `FigureColname` of PostgreSQL.
 
 use datafusion_expr::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, ExactNumberInfo, Expr, SelectItem, SetExpr, TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, ExactNumberInfo, Expr, SelectItem, SetExpr, TimezoneInfo,
+    TrimWhereField,
 };
 
 use crate::syntax::names::fold;
@@ -61,6 +62,7 @@ fn figured(expr: &Expr) -> Option<Figured> {
         Expr::Case { else_result, .. } => around(else_result.as_deref().and_then(figured), "case"),
         Expr::Subquery(query) => named(&item_name(select_items(&query.body)?.first()?)?),
         Expr::Exists { .. } => named("exists"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => named("overlaps"),
         Expr::Array(_) => named("array"),
         Expr::Tuple(_) => named("row"),
         Expr::Extract { .. } => named("extract"),

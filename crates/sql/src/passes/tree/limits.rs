@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!     LIMIT (SELECT n FROM u)      QUALIFY row_number() OVER (ORDER BY ..) <= (SELECT n FROM u)
-//!     LIMIT 1.6, LIMIT '2'         LIMIT 2
+//!     LIMIT 1.5, LIMIT '2'         LIMIT 2
+//!     LIMIT 5 / 2.0                LIMIT CAST(5 / 2.0 AS bigint)
 //! ```
 //!
 //! Law: NULL limits nothing. What a subquery without FROM gives is computed while planning.
 
-use datafusion_expr::sqlparser::ast::{Expr, LimitClause, Query, Select, SetExpr, Spanned, Value};
+use datafusion_expr::sqlparser::ast::{CastKind, DataType, Expr, LimitClause, Query, Select, SetExpr, Spanned, Value};
 
 use super::fetch::numbered;
 use crate::error::{ErrorKind, Result, SqlError};
@@ -55,7 +56,7 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
         let number = digits.parse().ok().filter(|number: &f64| (0.0..9.0e15).contains(number));
         let whole = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit() || digit == b'.');
         if let Some(number) = number.filter(|_| whole) {
-            literal.value = Value::Number(format!("{:.0}", number.round_ties_even()), false);
+            literal.value = Value::Number(format!("{:.0}", number.round()), false);
         }
         return Ok(());
     }
@@ -63,7 +64,38 @@ fn check(value: &mut Expr, clause: &str) -> Result<()> {
         true => Err(SqlError::new(ErrorKind::Invalid, format!("argument of {clause} must not contain variables"))
             .with_hint("Write a number, or a query in parentheses.")
             .at(value.span().start)),
-        false => Ok(()),
+        false => {
+            if is_computed_number(value) {
+                *value = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(value.clone()),
+                    data_type: DataType::BigInt(None),
+                    array: false,
+                    format: None,
+                };
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether a value may be a number with a fraction.
+fn is_computed_number(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) => is_computed_number(inner),
+        Expr::BinaryOp { .. } => true,
+        Expr::Cast { data_type, .. } => matches!(
+            data_type,
+            DataType::Numeric(_)
+                | DataType::Decimal(_)
+                | DataType::Real
+                | DataType::Float(_)
+                | DataType::Float4
+                | DataType::Float8
+                | DataType::Double(_)
+                | DataType::DoublePrecision
+        ),
+        _ => false,
     }
 }
 

@@ -218,6 +218,8 @@ impl Listing {
                     None => return Err(refused()),
                 }
             }
+            // (Without an alias its columns have no other names.)
+            TableFactor::Derived { alias: None, .. } if columns.is_some() => Ident::with_quote('"', ""),
             _ => return Err(refused()),
         };
         Ok(Self { items: vec![Item::Table { name, columns, without: vec![] }] })
@@ -589,6 +591,9 @@ impl Changing for Replacing<'_> {
 }
 
 fn column(table: &Ident, name: &str) -> Expr {
+    if table.value.is_empty() {
+        return Expr::Identifier(Ident::with_quote('"', name));
+    }
     Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', name)])
 }
 

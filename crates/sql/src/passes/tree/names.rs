@@ -10,6 +10,7 @@ use datafusion_expr::sqlparser::ast::{
 use super::columns::{Known, query_columns};
 use super::expression_names::{item_name, select_items};
 use super::outer_aggregates::tables_of;
+use super::series::unnests;
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{OTHER_TABLE, fold, object_name};
 use crate::syntax::parse::operands::ALL_FIELDS;
@@ -69,16 +70,24 @@ fn name_repeated_in(body: &mut SetExpr, all: bool) {
     };
     let mut seen: Vec<String> = Vec::new();
     let mut columns: Vec<Vec<String>> = Vec::new();
+    let names: Vec<Option<String>> = select.projection.iter().map(item_name).collect();
+    let is_unique = |name: &Option<String>| names.iter().filter(|other| *other == name).count() == 1;
     for (n, item) in select.projection.iter_mut().enumerate() {
         let (shown, column) = match item {
             SelectItem::UnnamedExpr(expr) => (expr.to_string(), column_path(expr)),
-            SelectItem::ExprWithAlias { alias, .. } => (alias.to_string(), None),
+            // (`t.k AS k` is the column that `t.k` is.)
+            SelectItem::ExprWithAlias { alias, expr } => {
+                let own = column_path(expr).filter(|path| path.last() == Some(&fold(alias)));
+                (alias.to_string(), own)
+            }
             _ => continue,
         };
         let named = matches!(item, SelectItem::ExprWithAlias { .. });
         // (`g` and `t.g` may be one column.)
         let again = column.as_ref().is_some_and(|path| columns.iter().any(|other| may_be_one(other, path)));
-        let repeated = again || seen.contains(&shown) || (all && column.is_none() && !named);
+        // (Its place in ORDER BY is found by its name.)
+        let is_unnested = !named && (!is_unique(&names[n]) || names[n].as_deref() == Some("?column?")) && unnests(item);
+        let repeated = again || seen.contains(&shown) || (all && column.is_none() && !named) || is_unnested;
         if !repeated {
             seen.push(shown);
             columns.extend(column);

@@ -12,6 +12,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use super::expression_names::{item_name, select_items};
+use super::series::unnests;
 use crate::error::Result;
 use crate::syntax::names::fold;
 
@@ -30,6 +31,14 @@ pub(super) fn write_out(select: &mut Select, mut order_by: Option<&mut OrderBy>)
         }
     }
     for_each_name(order_by, |name| {
+        let places = 1..=select.projection.len();
+        let mut named = places.zip(&select.projection).filter(|(_, item)| item_name(item).as_deref() == Some(name));
+        // (Rows are made of an item that yields several where it stands alone.)
+        if let (Some((at, SelectItem::UnnamedExpr(item))), None) = (named.next(), named.next())
+            && unnests(item)
+        {
+            return Some(Expr::value(Value::Number(at.to_string(), false)));
+        }
         let mut named = select.projection.iter().filter(|item| item_name(item).as_deref() == Some(name));
         // Two items of one name are ambiguous, which DataFusion says; a name that the user gave,
         // DataFusion finds.

@@ -40,7 +40,10 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
             query: Some(|query, _| refuse::query(query)),
             factor: Some(|factor, _| refuse::factor(factor)),
             select: Some(|select, _| refuse::select(select)),
-            expr: Some(|expr, _| refuse::distinct_over(expr)),
+            expr: Some(|expr, _| {
+                refuse::frame(expr)?;
+                refuse::distinct_over(expr)
+            }),
             ..NONE
         },
         gives: "no clause that DataFusion ignores",
@@ -259,7 +262,7 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "TUMBLE, HOP and CUMULATE as queries",
-        run: Hooks { factor: Some(|factor, _| window_table::rewrite(factor)), ..NONE },
+        run: Hooks { factor: Some(|factor, names| window_table::rewrite(factor, names.catalog)), ..NONE },
         gives: "a query with columns for the bounds of windows",
         reason: "DataFusion has no tables of windows",
         example: "SELECT k, window_start FROM TUMBLE(t, DESCRIPTOR(x), 5)",

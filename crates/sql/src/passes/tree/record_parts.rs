@@ -1,41 +1,41 @@
 //! Parts of rows in a select list: `(f(x)).column`, `(f(x)).*`, `(ROW(a, b)).f2`, `(t).*`.
 //!
 //! ```text
-//!     SELECT (jsonb_each(j)).key FROM t      SELECT __parts.key FROM t, LATERAL jsonb_each(j) AS __parts
-//!     SELECT (jsonb_each(j)).* FROM t        SELECT __parts.key, __parts.value FROM ..
-//!     (ROW(a, b)).f2                         b
-//!     (t).*                                  t.*
+//!     SELECT (jsonb_each(j)).key FROM t    SELECT unnest(keys of j) AS key FROM t
+//!     SELECT (jsonb_each(j)).* FROM t      SELECT unnest(keys of j) AS key, unnest(values of j) ..
+//!     (ROW(a, b)).f2                       b
+//!     (t).*                                t.*
 //! ```
 //!
-//! Law: calls that are spelt alike give the same rows, which stand beside each other.
+//! Law: functions of rows in a select list run side by side, and the shorter ones end in NULLs; so
+//! do the lists that are unnested in their place.
 
 use datafusion_expr::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArguments, GroupByExpr, Ident, ObjectName, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+    AccessExpr, Expr, Function, FunctionArguments, Ident, ObjectName, Select, SelectItem,
+    SelectItemQualifiedWildcardKind,
 };
 
+use super::hooks::Names;
+use super::records::populated;
 use super::rows::row;
+use super::series::{lists, unnested};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::json::lists_of;
 use crate::syntax::names::fold;
 use crate::syntax::parse::operands::ALL_FIELDS;
-use crate::syntax::template::template;
+use crate::syntax::parse::parse_expr;
+use crate::syntax::relation_calls::called;
 use crate::syntax::walk::change_outside_queries;
-
-/// The name of the call in FROM.
-const PARTS: &str = "__parts";
 
 /// Writes the parts of rows in a select list out.
 ///
 /// # Errors
-/// `UnknownName` for a part that is not there, `Unsupported` for two calls, and for one beside
-/// groups.
-pub(super) fn spell(select: &mut Select) -> Result<()> {
-    let mut call: Option<String> = None;
+/// `UnknownName` for a part that is not there.
+pub(super) fn spell(select: &mut Select, names: &Names) -> Result<()> {
     let mut projection = Vec::with_capacity(select.projection.len());
     for item in std::mem::take(&mut select.projection) {
         match whole(&item) {
-            Some(value) => projection.extend(columns_of(value, &mut call)?),
+            Some(value) => projection.extend(columns_of(value, names)?),
             None => projection.push(item),
         }
     }
@@ -48,19 +48,30 @@ pub(super) fn spell(select: &mut Select) -> Result<()> {
             _ => None,
         };
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        change_outside_queries(expr, &mut |part| spell_part(part, &mut call))?;
-        if let (Some(alias), SelectItem::UnnamedExpr(expr)) = (named, &*item) {
+        change_outside_queries(expr, &mut |part| spell_part(part, names, PartPlace::Items))?;
+        // (What stays a part of a name is a column of its table, and has its name.)
+        let is_column = |expr: &Expr| match expr {
+            Expr::CompoundFieldAccess { root, .. } => matches!(inner(root), Expr::Identifier(_)),
+            _ => false,
+        };
+        if let (Some(alias), SelectItem::UnnamedExpr(expr)) = (named, &*item)
+            && !is_column(expr)
+        {
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
     }
     if let Some(selection) = &mut select.selection {
-        change_outside_queries(selection, &mut |part| spell_part(part, &mut None))?;
+        change_outside_queries(selection, &mut |part| spell_part(part, names, PartPlace::Condition))?;
     }
     select.projection = projection;
-    match call {
-        Some(call) => add_call(select, &call),
-        None => Ok(()),
-    }
+    Ok(())
+}
+
+/// Where a part stands.
+#[derive(Clone, Copy, PartialEq)]
+enum PartPlace {
+    Items,
+    Condition,
 }
 
 /// The value all of whose parts are an item.
@@ -73,15 +84,16 @@ fn whole(item: &SelectItem) -> Option<&Expr> {
 }
 
 /// The items that `(value).*` lists.
-fn columns_of(value: &Expr, call: &mut Option<String>) -> Result<Vec<SelectItem>> {
+fn columns_of(value: &Expr, names: &Names) -> Result<Vec<SelectItem>> {
     let value = inner(value);
     if let Some(values) = row(value) {
         let alias = |n: usize| Ident::with_quote('"', format!("f{}", n + 1));
         let item = |(n, expr)| SelectItem::ExprWithAlias { expr, alias: alias(n) };
         return Ok(values.into_iter().enumerate().map(item).collect());
     }
-    if let Some(columns) = call_of(value, call)? {
-        return Ok(columns.iter().map(|column| SelectItem::UnnamedExpr(part(column))).collect());
+    if let Some(columns) = call_of(value, names)? {
+        let item = |(column, expr)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column) };
+        return Ok(columns.values.into_iter().map(item).collect());
     }
     match value {
         Expr::Identifier(table) => {
@@ -98,7 +110,7 @@ fn columns_of(value: &Expr, call: &mut Option<String>) -> Result<Vec<SelectItem>
 }
 
 /// Writes one part out, if it is one.
-fn spell_part(expr: &mut Expr, call: &mut Option<String>) -> Result<()> {
+fn spell_part(expr: &mut Expr, names: &Names, place: PartPlace) -> Result<()> {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return Ok(()) };
     let (true, Some(AccessExpr::Dot(Expr::Identifier(field)))) =
         (matches!(root.as_ref(), Expr::Nested(_) | Expr::Tuple(_)), access_chain.first())
@@ -110,8 +122,14 @@ fn spell_part(expr: &mut Expr, call: &mut Option<String>) -> Result<()> {
         let place = name.strip_prefix('f').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1));
         let value = place.and_then(|at| values.get(at).cloned()).ok_or_else(|| unknown(&name))?;
         Expr::Nested(Box::new(value))
-    } else if let Some(columns) = call_of(value, call)? {
-        part(columns.iter().find(|column| **column == name).ok_or_else(|| unknown(&name))?)
+    } else if let Some(columns) = call_of(value, names)? {
+        if place == PartPlace::Condition && columns.are_rows {
+            let message = "set-returning functions are not allowed in WHERE";
+            return Err(SqlError::new(ErrorKind::Unsupported, message)
+                .with_hint("Write the call in FROM, as in FROM t, jsonb_each(t.a) AS x(key, value)."));
+        }
+        let found = columns.values.into_iter().find(|(column, _)| *column == name);
+        found.ok_or_else(|| unknown(&name))?.1
     } else {
         return Ok(());
     };
@@ -127,10 +145,6 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new(ErrorKind::UnknownName, format!("could not identify column \"{name}\" in record data type"))
 }
 
-fn part(column: &str) -> Expr {
-    Expr::CompoundIdentifier(vec![Ident::new(PARTS), Ident::with_quote('"', column)])
-}
-
 fn inner(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => self::inner(inner),
@@ -138,56 +152,28 @@ fn inner(expr: &Expr) -> &Expr {
     }
 }
 
-/// The columns of a function of rows; its call is taken note of.
-fn call_of(value: &Expr, call: &mut Option<String>) -> Result<Option<Vec<&'static str>>> {
-    let Expr::Function(Function { name, args: FunctionArguments::List(_), over: None, .. }) = value else {
+/// The columns of a call that yields rows.
+fn call_of(value: &Expr, names: &Names) -> Result<Option<PartsOfCall>> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, .. }) = value else {
         return Ok(None);
     };
-    let Some(columns) = lists_of(&name.to_string().to_lowercase()).filter(|columns| columns.len() > 1) else {
-        return Ok(None);
-    };
-    let text = value.to_string();
-    if call.as_ref().is_some_and(|known| *known != text) {
-        let hint = "Write each of them in FROM, as in FROM t, jsonb_each(t.a) AS x(key, value).";
-        return Err(SqlError::unsupported("parts of two functions of rows in one select list", hint));
+    let name = name.to_string().to_lowercase();
+    if let Some((_, args)) = called(value)
+        && let Some(values) = populated(&name, &args, names)?
+    {
+        return Ok(Some(PartsOfCall { values, are_rows: false }));
     }
-    *call = Some(text);
-    Ok(Some(columns.iter().map(|(_, column)| *column).collect()))
+    let Some(columns) = lists_of(&name).filter(|columns| columns.len() > 1) else { return Ok(None) };
+    let Some(lists) = lists(&name, &list.args) else { return Ok(None) };
+    let column = |(list, (_, column)): (String, &(_, &str))| Ok(((*column).to_owned(), parse_expr(&unnested(&list))?));
+    let values = lists.into_iter().zip(columns).map(column).collect::<Result<Vec<_>>>()?;
+    Ok(Some(PartsOfCall { values, are_rows: true }))
 }
 
-/// Puts the call into FROM.
-fn add_call(select: &mut Select, call: &str) -> Result<()> {
-    let has_groups = match &select.group_by {
-        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
-        GroupByExpr::All(_) => true,
-    };
-    if has_groups || select.having.is_some() {
-        let hint = format!("Write the call in FROM, as in FROM t, {call} AS e(key, value).");
-        return Err(SqlError::unsupported("parts of a function of rows beside GROUP BY", hint));
-    }
-    let is_all = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
-    if select.projection.iter().any(is_all) {
-        let named = match select.from.as_slice() {
-            [from] if from.joins.is_empty() => match &from.relation {
-                TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-                    Some(ObjectName::from(vec![alias.name.clone()]))
-                }
-                TableFactor::Table { name, .. } => Some(name.clone()),
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some(named) = named else {
-            return Err(SqlError::unsupported("* of several tables beside parts of a function of rows", "Write t.*."));
-        };
-        for item in select.projection.iter_mut().filter(|item| is_all(item)) {
-            let kind = SelectItemQualifiedWildcardKind::ObjectName(named.clone());
-            *item = SelectItem::QualifiedWildcard(kind, Default::default());
-        }
-    }
-    let template = template(&format!("SELECT 1 FROM {call} AS {PARTS}"))?;
-    if let SetExpr::Select(made) = *template.body {
-        select.from.extend(made.from);
-    }
-    Ok(())
+/// The columns of a call.
+struct PartsOfCall {
+    /// Their names, and what yields their values.
+    values: Vec<(String, Expr)>,
+    /// Whether the call has several rows.
+    are_rows: bool,
 }

@@ -161,6 +161,28 @@ pub(super) fn distinct_over(expr: &Expr) -> Result<()> {
     Ok(())
 }
 
+/// Refuses frames of windows that end before they begin, in PostgreSQL's words.
+///
+/// # Errors
+/// `Invalid`.
+pub(super) fn frame(expr: &Expr) -> Result<()> {
+    use ast::WindowFrameBound::{CurrentRow, Following, Preceding};
+    let Expr::Function(ast::Function { over: Some(ast::WindowType::WindowSpec(window)), .. }) = expr else {
+        return Ok(());
+    };
+    let Some(ast::WindowFrame { start_bound, end_bound, .. }) = &window.window_frame else { return Ok(()) };
+    let message = match (start_bound, end_bound.as_ref().unwrap_or(&CurrentRow)) {
+        (Following(None), _) => "frame start cannot be UNBOUNDED FOLLOWING",
+        (_, Preceding(None)) => "frame end cannot be UNBOUNDED PRECEDING",
+        (CurrentRow, Preceding(_)) => "frame starting from current row cannot have preceding rows",
+        (Following(_), Preceding(_)) => "frame starting from following row cannot have preceding rows",
+        (Following(_), CurrentRow) => "frame starting from following row cannot end with current row",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(ErrorKind::Invalid, message)
+        .with_hint("Write the end that comes first in the order first: BETWEEN 1 PRECEDING AND CURRENT ROW."))
+}
+
 /// Refuses entries of FROM.
 ///
 /// # Errors

@@ -11,7 +11,7 @@
 //! ```
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor, Visit,
 };
 
 use crate::error::{Result, SqlError};
@@ -22,7 +22,7 @@ use crate::syntax::names::fold;
 use crate::syntax::parse::operands::ROWS_FROM;
 use crate::syntax::parse::parse_expr;
 use crate::syntax::template::template;
-use crate::syntax::walk::change_outside_queries;
+use crate::syntax::walk::{change_outside_queries, look_outside_queries};
 
 /// A call in FROM, taken apart.
 pub(super) struct Series {
@@ -154,7 +154,7 @@ pub(super) fn all_dimensions(expr: &mut Expr) -> Result<()> {
 const REGEXP_ROWS: &str = "__regexp_rows";
 
 /// The elements of a list. (A list of documents, or of lists, is one of texts to the planner.)
-fn unnested(list: &str) -> String {
+pub(super) fn unnested(list: &str) -> String {
     const FORMS: [(&str, &str); 5] = [
         ("__json_elements(", "__json_document"),
         ("__json_values(", "__json_document"),
@@ -176,8 +176,17 @@ pub(super) fn gives_rows(name: &str) -> bool {
     of_lists.contains(&name) || matches!(name, "regexp_matches" | "pg_partition_ancestors") || lists_of(name).is_some()
 }
 
+/// Whether a part of a select list yields several rows.
+pub(super) fn unnests(part: &impl Visit) -> bool {
+    let mut found = false;
+    look_outside_queries(part, &mut |expr| {
+        found |= matches!(expr, Expr::Function(call) if gives_rows(&call.name.to_string().to_lowercase()));
+    });
+    found
+}
+
 /// The lists whose elements the call yields, as text.
-fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
+pub(super) fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
     let mut args: Vec<String> = given.iter().map(ToString::to_string).collect();
     match name {
         "generate_series" => Some(vec![format!("generate_series({})", args.join(", "))]),

@@ -3,9 +3,9 @@
 use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
-    array_calls, distinct_from, fetch, grouping, inner_order, limits, named_windows, outer_aggregates, outer_groups,
-    positions, record_parts, records, recursion, refuse, reg_types, shadowed, star, subquery, system, type_kinds,
-    values_queries, values_types, vectors, whole_rows,
+    array_calls, conditions, distinct_from, fetch, grouping, inner_order, limits, named_windows, null_treatments,
+    outer_aggregates, outer_groups, positions, record_parts, records, recursion, refuse, reg_types, shadowed, star,
+    subquery, system, type_kinds, values_queries, values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 use crate::passes::plan::repeated_rows;
@@ -80,9 +80,17 @@ const SYSTEM: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
+        name: "records of documents",
+        run: Hooks { factor: Some(records::rewrite), ..NONE },
+        gives: "a query of the members that the alias or a table names in place of jsonb_to_record and its like",
+        reason: "DataFusion has no functions whose columns the alias declares",
+        example: "SELECT r.a FROM jsonb_to_record('{\"a\": 1}') AS r(a int)",
+        without: Loss::Failure,
+    },
+    Pass {
         name: "parts of rows",
-        run: Hooks { select: Some(|select, _| record_parts::spell(select)), ..NONE },
-        gives: "calls in FROM whose columns are named, and the values of rows",
+        run: Hooks { select: Some(record_parts::spell), ..NONE },
+        gives: "lists to unnest in place of columns of calls, and the values of rows",
         reason: "DataFusion has no functions of several columns in select lists, and no fields f1, f2 ..",
         example: "SELECT k, (jsonb_each('{\"a\": 1}')).key, (row(k, x)).f2 FROM t",
         without: Loss::Failure,
@@ -106,6 +114,26 @@ const SYSTEM: &[Pass<Hooks>] = &[
 
 /// Trees that the parser built otherwise than PostgreSQL. All later rewrites rely on their shape.
 const OPERANDS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "literals as conditions",
+        run: Hooks {
+            select: Some(|select, _| conditions::read_conditions(select)),
+            expr: Some(|expr, _| conditions::read_operands(expr)),
+            ..NONE
+        },
+        gives: "casts to boolean of literals in quotes that are conditions",
+        reason: "DataFusion takes such a literal for a text",
+        example: "SELECT k FROM t WHERE k > 1 AND 'true'",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "treatment of NULLs by window functions",
+        run: Hooks { expr: Some(|expr, _| null_treatments::settle(expr)), ..NONE },
+        gives: "IGNORE NULLS behind the call, and no RESPECT NULLS",
+        reason: "DataFusion reads the words in one place, and ours plans the calls without RESPECT NULLS",
+        example: "SELECT k, lag(x RESPECT NULLS) OVER (ORDER BY k) AS b FROM t",
+        without: Loss::Failure,
+    },
     Pass {
         name: "columns of * without some",
         run: Hooks {
@@ -150,14 +178,6 @@ const OPERANDS: &[Pass<Hooks>] = &[
         gives: "a condition on row_number() for limits that are read from tables",
         reason: "DataFusion takes constants for limits",
         example: "SELECT k FROM t ORDER BY k LIMIT (SELECT count(*) - 2 FROM u)",
-        without: Loss::Failure,
-    },
-    Pass {
-        name: "records of documents",
-        run: Hooks { factor: Some(|factor, _| records::rewrite(factor)), ..NONE },
-        gives: "a query of the members that the alias names in place of jsonb_to_record and its like",
-        reason: "DataFusion has no functions whose columns the alias declares",
-        example: "SELECT r.a FROM jsonb_to_record('{\"a\": 1}') AS r(a int)",
         without: Loss::Failure,
     },
     Pass {

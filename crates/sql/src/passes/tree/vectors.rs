@@ -61,7 +61,11 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
 /// A field of a record in the select list has the field's name.
 pub(super) fn name_fields(select: &mut Select) {
     for item in &mut select.projection {
-        let SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { access_chain, .. }) = item else { continue };
+        let SelectItem::UnnamedExpr(Expr::CompoundFieldAccess { root, access_chain }) = item else { continue };
+        // (A column of a table has its name already.)
+        if matches!(root.as_ref(), Expr::Nested(of) if matches!(of.as_ref(), Expr::Identifier(_))) {
+            continue;
+        }
         let [AccessExpr::Dot(Expr::Identifier(field))] = access_chain.as_slice() else { continue };
         let alias = Ident::with_quote('"', fold(field));
         if let SelectItem::UnnamedExpr(expr) = item {

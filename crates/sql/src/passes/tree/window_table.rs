@@ -16,12 +16,15 @@
 //!
 //! Cost: one expression a row, and a row out for every window; no state.
 
+use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments, Ident, ObjectName, Select, TableAlias,
     TableFactor,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::resolve::catalog::Catalog;
+use crate::resolve::types::column_type_name;
 use crate::syntax::names::{fold, object_name};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;
@@ -53,7 +56,10 @@ struct Call {
 }
 
 /// Replaces a call by its query.
-pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
+///
+/// # Errors
+/// `Type` for windows of a timestamp that are numbers; of reading the call.
+pub(super) fn rewrite(factor: &mut TableFactor, catalog: Option<&dyn Catalog>) -> Result<()> {
     let TableFactor::Table { name, alias, args: Some(args), .. } = factor else { return Ok(()) };
     let kind = match object_name(name)?.as_str() {
         "tumble" => WindowKind::Tumble,
@@ -62,6 +68,7 @@ pub(super) fn rewrite(factor: &mut TableFactor) -> Result<()> {
         _ => return Ok(()),
     };
     let call = Call::read(kind, &args.args)?;
+    call.check_sizes(catalog)?;
     let subquery = template(&call.query()?)?;
     *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
     Ok(())
@@ -173,6 +180,26 @@ impl WindowKind {
 }
 
 impl Call {
+    /// Refuses whole numbers as sizes of windows over a column that is a moment.
+    fn check_sizes(&self, catalog: Option<&dyn Catalog>) -> Result<()> {
+        let relation = catalog.and_then(|catalog| catalog.relation(&self.data));
+        let column = Ident::new(&self.time);
+        let field = relation.and_then(|relation| relation.schema.field_with_name(&fold(&column)).cloned().ok());
+        let is_moment = |field: &Field| matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32);
+        match (&self.size, field.filter(is_moment)) {
+            (Span::Ticks(ticks), Some(field)) => Err(SqlError::new(
+                ErrorKind::Type,
+                format!(
+                    "column \"{}\" is of type {}: its windows are no numbers",
+                    field.name(),
+                    column_type_name(&field)
+                ),
+            )
+            .with_hint(format!("Write an interval: INTERVAL '{ticks} minutes'."))),
+            _ => Ok(()),
+        }
+    }
+
     fn read(kind: WindowKind, args: &[FunctionArg]) -> Result<Call> {
         let mut given = in_order(kind.name(), &kind.usage(), kind.arguments(), args)?.into_iter();
         let mut next = || given.next().flatten();

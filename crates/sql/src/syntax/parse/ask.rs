@@ -184,6 +184,10 @@ impl Input<'_> {
             Show::Arrangements
         } else if self.word(1).as_deref() != Some("ZONE") && self.eat("TIME") {
             Show::Time
+        } else if self.eat("SCHEMAS") {
+            Show::Schemas
+        } else if self.eat("DATABASES") {
+            Show::Databases
         } else if self.eat("OPERATORS") {
             Show::Operators
         } else if self.eat("STEPS") {

@@ -46,7 +46,7 @@ impl Input<'_> {
             }
             "INSTALL" | "PRAGMA" => "Leave it out: nothing is installed, and SHOW and SET tell and change settings.",
             "EXPORT" => "Write COPY table TO 'path', or run anabranch dump on the folder.",
-            "PIVOT" | "UNPIVOT" | "FROM" => "Begin the query with SELECT.",
+            "PIVOT" | "UNPIVOT" => "Begin the query with SELECT.",
             _ => {
                 let error = self.unexpected("a statement");
                 return match nearest(first, WORDS.into_iter()) {

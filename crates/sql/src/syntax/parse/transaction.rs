@@ -1,8 +1,8 @@
 //! BEGIN, COMMIT and ROLLBACK, with all their spellings, and savepoints.
 
 use super::Input;
-use crate::error::{Result, SqlError};
-use crate::syntax::statement::{Access, Statement, TransactionStatement};
+use crate::error::Result;
+use crate::syntax::statement::{Access, Afterwards, Statement, TransactionStatement};
 
 impl Input<'_> {
     /// `BEGIN | START TRANSACTION | COMMIT | END | ROLLBACK | ABORT ..`; `first` is the word that
@@ -15,19 +15,27 @@ impl Input<'_> {
             self.eat("WORK");
         }
         let statement = match first {
-            "BEGIN" | "START" => TransactionStatement::Begin { access: self.access()? },
-            "COMMIT" | "END" => TransactionStatement::Commit,
-            _ => TransactionStatement::Rollback,
+            "BEGIN" => TransactionStatement::Begin { access: self.access()?, tag: "BEGIN" },
+            "START" => TransactionStatement::Begin { access: self.access()?, tag: "START TRANSACTION" },
+            "COMMIT" | "END" => TransactionStatement::Commit { then: self.afterwards() },
+            _ if self.eat("TO") => {
+                self.eat("SAVEPOINT");
+                TransactionStatement::RollbackTo { name: self.identifier()? }
+            }
+            _ => TransactionStatement::Rollback { then: self.afterwards() },
         };
-        if statement == TransactionStatement::Rollback && self.eat("TO") {
-            self.eat("SAVEPOINT");
-            return Ok(Statement::Transaction(TransactionStatement::RollbackTo { name: self.identifier()? }));
-        }
-        if self.eat("AND CHAIN") {
-            return Err(SqlError::unsupported("AND CHAIN", "Write BEGIN as a statement of its own."));
-        }
-        self.eat("AND NO CHAIN");
         Ok(Statement::Transaction(statement))
+    }
+
+    /// `[AND [NO] CHAIN]`.
+    fn afterwards(&mut self) -> Afterwards {
+        match self.eat("AND CHAIN") {
+            true => Afterwards::Another,
+            false => {
+                self.eat("AND NO CHAIN");
+                Afterwards::Nothing
+            }
+        }
     }
 
     /// `SAVEPOINT name | RELEASE [SAVEPOINT] name`; `first` is the word that comes next.

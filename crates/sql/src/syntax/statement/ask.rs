@@ -116,6 +116,10 @@ pub struct Explain {
 pub enum Show {
     /// All tables.
     Tables,
+    /// All schemas, those of the system not.
+    Schemas,
+    /// All databases, of which there is one.
+    Databases,
     /// All sources.
     Sources,
     /// All plain views.
@@ -155,6 +159,15 @@ pub enum Show {
     },
 }
 
+/// What follows the end of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// No transaction.
+    Nothing,
+    /// `AND CHAIN`: a transaction that may do what this one might.
+    Another,
+}
+
 /// A statement that begins or ends a transaction, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionStatement {
@@ -162,11 +175,19 @@ pub enum TransactionStatement {
     Begin {
         /// Whether it may write.
         access: Access,
+        /// What the client is told: `BEGIN` or `START TRANSACTION`.
+        tag: &'static str,
     },
     /// `COMMIT` and `END`.
-    Commit,
+    Commit {
+        /// What follows.
+        then: Afterwards,
+    },
     /// `ROLLBACK` and `ABORT`.
-    Rollback,
+    Rollback {
+        /// What follows.
+        then: Afterwards,
+    },
     /// `SAVEPOINT name`.
     Savepoint {
         /// Its name; several may have one name.

@@ -19,8 +19,8 @@ use crate::syntax::sequence::SequenceStatement;
 
 pub use alter::{Alter, AlterAction, Drop, NewColumn, ObjectKind};
 pub use ask::{
-    Access, Direction, Execute, Explain, Fetch, ProgramLanguage, Scroll, SettingScope, Show, Shows, Subscribe,
-    TransactionStatement,
+    Access, Afterwards, Direction, Execute, Explain, Fetch, ProgramLanguage, Scroll, SettingScope, Show, Shows,
+    Subscribe, TransactionStatement,
 };
 pub use copy::{Copied, CopyColumns, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 pub use define::{

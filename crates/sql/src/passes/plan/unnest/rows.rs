@@ -74,10 +74,11 @@ impl Unnesting<'_> {
         aggregate: Aggregate,
         domain: Option<&Domain>,
     ) -> DfResult<(LogicalPlan, Vec<Column>)> {
-        let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
-        if group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_))) && domain.is_some() {
-            return Err(refused("GROUPING SETS in a subquery"));
+        let has_sets = aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
+        if let (true, Some(domain)) = (has_sets, domain) {
+            return self.grouping_sets(aggregate, domain);
         }
+        let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
         let own = input.schema().clone();
         let (mut rows, mut keys) = self.push(Arc::unwrap_or_clone(input), domain)?;
         let is_total = group_expr.is_empty();
