@@ -527,8 +527,8 @@ fn about(mut error: Error, name: &str, draft: &str) -> Error {
     let own = |whole: &str| whole.rsplit_once('.').map_or(whole, |(_, own)| own).to_owned();
     let (own_draft, own_name) = (format!("\"{}\"", own(draft)), format!("\"{}\"", own(name)));
     let told = |text: &String| text.replace(draft, name).replace(&own_draft, &own_name);
-    error.message = told(&error.message);
     error.detail = error.detail.as_ref().map(told);
+    error.message = told(&error.message);
     error.without_place()
 }
 
