@@ -208,7 +208,7 @@ fn settings_are_asked_for_in_the_first_message() {
         ("5s", "tests")
     );
     // What a client says of its machine is not an error.
-    let (mut raw, letters, code) = begin(b"TimeZone\0Europe/Berlin\0statement_timeout\02s\0");
+    let (mut raw, letters, code) = begin(b"TimeZone\0Europe/Berlin\0statement_timeout\x002s\0");
     assert!(letters.ends_with('Z') && letters.contains('N') && code.is_none(), "{letters} {code:?}");
     assert_eq!(shown(&mut raw, "statement_timeout"), "2s");
     for wrong in [&b"options\0-c nothing=1\0"[..], b"options\0-c statement_timeout=abc\0", b"options\0-x\0"] {
