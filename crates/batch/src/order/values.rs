@@ -146,7 +146,7 @@ mod tests {
                 [
                     format!("{start}{end}"),
                     start[..12 + end as usize % 12].to_owned() + "\0",
-                    format!("a common start\0"),
+                    "a common start\0".to_owned(),
                 ][rng.below(8).min(2) * usize::from(rng.below(4) == 0)]
                 .clone()
             });
