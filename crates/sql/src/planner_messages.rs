@@ -217,7 +217,7 @@ pub(crate) fn known_message(line: &str) -> Option<SqlError> {
                 .with_hint(format!("Say the type: {function}(NULL::bigint).")),
         );
     }
-    if line.contains("unnest should be rewritten") {
+    if line.contains("nnest should be rewritten") {
         let hint = "Unnest in a derived table: FROM (SELECT *, unnest(a) AS e FROM t) AS t.";
         return Some(SqlError::unsupported("a function of rows here", hint));
     }
