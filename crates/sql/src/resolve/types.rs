@@ -234,6 +234,23 @@ fn built_in(name: &str) -> Option<DataType> {
     })
 }
 
+/// PostgreSQL's own name of a type, which names of arrays are made of: `_int4`.
+fn internal(name: &str) -> Option<DataType> {
+    Some(match name {
+        "int2" => DataType::Int16,
+        "int4" => DataType::Int32,
+        "int8" => DataType::Int64,
+        "float4" => DataType::Float32,
+        "float8" => DataType::Float64,
+        "bool" => DataType::Boolean,
+        "text" | "varchar" | "bpchar" | "name" => DataType::Utf8View,
+        "date" => DataType::Date32,
+        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        "timestamptz" => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
+        _ => return None,
+    })
+}
+
 fn custom(name: &str) -> Result<DataType> {
     let plain = plain_name(name);
     if let Some(built_in) = built_in(&plain) {
@@ -246,6 +263,9 @@ fn custom(name: &str) -> Result<DataType> {
             Err(SqlError::unsupported(format!("type {name}"), "Write bigint and give the values in INSERT."))
         }
         other if refused(other).is_some() => Err(unsupported(other)),
+        other if let Some(element) = other.strip_prefix('_').and_then(internal) => {
+            Ok(DataType::List(Arc::new(Field::new_list_field(element, true))))
+        }
         other => {
             let known = [
                 "smallint",

@@ -74,7 +74,10 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             _ => return None,
         },
         // (Zeros at the end are not kept.)
-        ("min_scale", [x]) => format!("length(split_part(CAST(CAST({x} AS numeric) AS text), '.', 2))"),
+        ("min_scale", [x]) => format!(
+            "(CASE WHEN CAST({x} AS numeric) NOT IN ('NaN', 'Infinity', '-Infinity') \
+             THEN length(split_part(CAST(CAST({x} AS numeric) AS text), '.', 2)) END)"
+        ),
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })

@@ -1,7 +1,8 @@
 //! Constructs that DataFusion would drop in silence are refused, with what to write instead.
 
 use datafusion_expr::sqlparser::ast::{
-    self, DuplicateTreatment, Expr, FunctionArguments, Query, SelectItem, Spanned, TableFactor,
+    self, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, Spanned,
+    TableFactor,
 };
 
 use super::expression_names::select_items;
@@ -28,6 +29,14 @@ pub(super) fn query(query: &Query) -> Result<()> {
 /// `Unsupported`, with another way.
 pub(super) fn function(function: &ast::Function) -> Result<()> {
     let name = function.name.to_string().to_lowercase();
+    if let FunctionArguments::List(list) = &function.args
+        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+        && list.args.iter().any(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard)))
+    {
+        let message = format!("DISTINCT * in {name}() names no values");
+        return Err(SqlError::new(ErrorKind::Syntax, message)
+            .with_hint("Count the rows of SELECT DISTINCT * in a derived table."));
+    }
     let hint = match name.as_str() {
         "pg_column_size" => "Rows lie in columns, which are packed: octet_length(x::text) tells the bytes of a text.",
         "scale" => "Zeros at the end of a numeric are not kept: min_scale(x) tells the digits that it needs.",

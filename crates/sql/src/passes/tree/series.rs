@@ -200,6 +200,9 @@ pub(super) fn lists(name: &str, given: &[FunctionArg]) -> Option<Vec<String>> {
             let number = format!("CAST({} AS oid)", args[0]);
             Some(vec![format!("array_remove(ARRAY[{number}], {number})")])
         }
+        "generate_subscripts" if args.len() == 2 => {
+            Some(vec![format!("generate_series(1, array_length({}, {}))", args[0], args[1])])
+        }
         "generate_subscripts" if args.len() == 3 => Some(vec![format!(
             "(CASE WHEN {} THEN array_reverse(generate_series(1, array_length({list}, {dimension}))) \
              ELSE generate_series(1, array_length({list}, {dimension})) END)",
