@@ -12,8 +12,7 @@ use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::sqlparser::parser::ParserError;
 use datafusion_expr::sqlparser::tokenizer::{Location, TokenizerError};
 
-use crate::operation_messages::of_operation;
-use crate::planner_messages::{first_line, from_message, known_message, lower_first};
+use crate::planner_messages::{first_line, from_message, known_message, lower_first, operation_error};
 use crate::resolve::suggest::nearest;
 use crate::resolve::value_errors::in_words;
 use crate::syntax::names::OTHER_TABLE;
@@ -162,7 +161,7 @@ impl From<ParserError> for SqlError {
                     _ => error,
                 }
             }
-            None => of_operation(message).unwrap_or_else(|| SqlError::new(ErrorKind::Syntax, lower_first(message))),
+            None => operation_error(message).unwrap_or_else(|| SqlError::new(ErrorKind::Syntax, lower_first(message))),
         };
         match location {
             Some((line, column)) => error.at(Location { line, column }),

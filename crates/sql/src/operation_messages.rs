@@ -1,18 +1,37 @@
 //! What the planner says of operators, casts and places that do not fit, in PostgreSQL's words.
 
-use crate::error::{ErrorKind, SqlError};
-use crate::planner_messages::sql_types;
+use crate::type_words::sql_types;
 
 const CAST_HINT: &str = "An explicit cast, such as x::bigint, may help.";
 
-/// The error of a message about operands, types or places.
-pub fn of_operation(line: &str) -> Option<SqlError> {
+/// What does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Something stands where it cannot, or is of another number.
+    Place,
+    /// Types of operands and casts.
+    Types,
+    /// A name.
+    Name,
+}
+
+/// What is said of it, and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub fault: Fault,
+    pub message: String,
+    pub hint: &'static str,
+}
+
+/// What a message about operands, types or places says.
+pub(crate) fn of_operation(line: &str) -> Option<Told> {
     of_place(line).or_else(|| of_types(line)).or_else(|| of_columns(line))
 }
 
 /// What stands where it cannot.
-fn of_place(line: &str) -> Option<SqlError> {
-    let invalid = |message: &str, hint: &str| Some(SqlError::new(ErrorKind::Invalid, message).with_hint(hint));
+fn of_place(line: &str) -> Option<Told> {
+    let invalid =
+        |message: &str, hint: &'static str| Some(Told { fault: Fault::Place, message: message.to_owned(), hint });
     if line.contains("does not support logical expression AggregateFunction") {
         let hint = "Aggregate in a derived table: FROM (SELECT k, count(*) AS n FROM t GROUP BY k) AS c.";
         return invalid("aggregate functions are not allowed here", hint);
@@ -28,9 +47,6 @@ fn of_place(line: &str) -> Option<SqlError> {
         let hint = "Compute the window function in a derived table.";
         return invalid("aggregate function calls cannot contain window function calls", hint);
     }
-    if line.contains("nnest should be rewritten to LogicalPlan::Unnest") {
-        return invalid("set-returning functions are not allowed here", "Put it into FROM or the select list.");
-    }
     if line.starts_with("expecting number or byte length") || line.starts_with("Expecting number or byte length") {
         return invalid("the size of a sample is a number", "Write TABLESAMPLE BERNOULLI (10): of a hundred rows ten.");
     }
@@ -38,8 +54,8 @@ fn of_place(line: &str) -> Option<SqlError> {
 }
 
 /// Operands and casts.
-fn of_types(line: &str) -> Option<SqlError> {
-    let typed = |message: String| Some(SqlError::new(ErrorKind::Type, sql_types(&message)).with_hint(CAST_HINT));
+fn of_types(line: &str) -> Option<Told> {
+    let typed = |message: String| Some(Told { fault: Fault::Types, message: sql_types(&message), hint: CAST_HINT });
     let behind = |words: &str| line.find(words).map(|at| &line[at + words.len()..]);
     if line.starts_with("operator does not exist: ") || line.starts_with("cannot cast type ") {
         return typed(line.to_owned());
@@ -64,7 +80,8 @@ fn of_types(line: &str) -> Option<SqlError> {
     if let Some(is) = behind("Cannot run range queries on datatype: ") {
         let is = is.split(". ").next().unwrap_or(is);
         let message = format!("RANGE with offset PRECEDING or FOLLOWING is not there for column type {is}");
-        return typed(message).map(|error| error.with_hint("Order by a number or a time, or write ROWS or GROUPS."));
+        let hint = "Order by a number or a time, or write ROWS or GROUPS.";
+        return typed(message).map(|told| Told { hint, ..told });
     }
     if let Some((was, rest)) =
         behind("nconsistent data type across values list at ").and_then(|rest| rest.split_once(" but found "))
@@ -92,23 +109,22 @@ fn of_types(line: &str) -> Option<SqlError> {
 }
 
 /// Columns and elements that are not there.
-fn of_columns(line: &str) -> Option<SqlError> {
+fn of_columns(line: &str) -> Option<Told> {
     let behind = |words: &str| line.find(words).map(|at| &line[at + words.len()..]);
     let counted = behind("ource table contains ")
         .and_then(|rest| rest.split_once(" columns but only "))
         .and_then(|(has, rest)| Some((has, rest.split_once(" names given")?.0)));
     if let Some((has, given)) = counted {
         let message = format!("the table has {has} columns available but {given} columns specified");
-        return Some(SqlError::new(ErrorKind::Invalid, message).with_hint("Give as many names as there are columns."));
+        return Some(Told { fault: Fault::Place, message, hint: "Give as many names as there are columns." });
     }
     if let Some(field) = behind("ield ").and_then(|rest| rest.strip_suffix(" not found in struct")) {
         let message = format!("could not identify column \"{field}\" in record data type");
-        return Some(
-            SqlError::new(ErrorKind::UnknownName, message).with_hint("Fields of ROW(..) are called c0, c1, .."),
-        );
+        return Some(Told { fault: Fault::Name, message, hint: "Fields of ROW(..) are called c0, c1, .." });
     }
     if line.contains("array_repeat: offset") {
-        return Some(SqlError::new(ErrorKind::Invalid, "array_fill has too many elements"));
+        let message = "array_fill has too many elements".to_owned();
+        return Some(Told { fault: Fault::Place, message, hint: "Take fewer." });
     }
     None
 }
@@ -136,7 +152,7 @@ mod tests {
             ("Field f1 not found in struct", "could not identify column \"f1\" in record data type"),
             ("Invalid string/binary operation: Int64 LIKE Int64", "operator does not exist: bigint ~~ bigint"),
         ] {
-            assert_eq!(of_operation(line).map(|error| error.message).as_deref(), Some(told));
+            assert_eq!(of_operation(line).map(|told| told.message).as_deref(), Some(told));
         }
         assert!(of_operation("division by zero").is_none());
     }

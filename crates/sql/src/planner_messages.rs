@@ -3,8 +3,9 @@
 //! Law: no word of a library is shown, and the way out is named where it is known.
 
 use crate::error::{ErrorKind, SqlError};
-use crate::operation_messages::of_operation;
+use crate::operation_messages::{Fault, Told, of_operation};
 use crate::resolve::value_errors::of_functions;
+use crate::type_words::sql_types;
 
 /// Where a subquery cannot stand, a column can.
 pub(crate) const NAME_IT: &str =
@@ -111,6 +112,17 @@ pub(crate) fn from_message(message: &str) -> SqlError {
     error
 }
 
+/// The error of a message about operands, types or places.
+pub fn operation_error(line: &str) -> Option<SqlError> {
+    let Told { fault, message, hint } = of_operation(line)?;
+    let kind = match fault {
+        Fault::Place => ErrorKind::Invalid,
+        Fault::Types => ErrorKind::Type,
+        Fault::Name => ErrorKind::UnknownName,
+    };
+    Some(SqlError::new(kind, message).with_hint(hint))
+}
+
 /// Parts of a time that `extract` gives.
 const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isodow, isoyear, microseconds, millennium, \
                      milliseconds, minute, month, quarter, second, week and year.";
@@ -118,7 +130,7 @@ const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isod
 /// Messages of the planner for which PostgreSQL has other words.
 pub(crate) fn known_message(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
-    if let Some(error) = of_operation(line) {
+    if let Some(error) = operation_error(line) {
         return Some(error);
     }
     if line.contains("unique expression names") {
@@ -249,60 +261,6 @@ fn grouping_message(line: &str) -> String {
         Some(name) => format!("column \"{name}\" must appear in GROUP BY or be used in an aggregate"),
         None => lower_first(line),
     }
-}
-
-/// Arrow's names of types, replaced by SQL's.
-pub(crate) fn sql_types(message: &str) -> String {
-    let mut out = bare_literals(message);
-    for (arrow, sql) in [
-        ("Timestamp(ns, \"UTC\")", "timestamp with time zone"),
-        ("Timestamp(µs, \"UTC\")", "timestamp with time zone"),
-        ("Timestamp(ns)", "timestamp"),
-        ("Interval(MonthDayNano)", "interval"),
-        ("Utf8View", "text"),
-        ("LargeUtf8", "text"),
-        ("Utf8", "text"),
-        ("Int16", "smallint"),
-        ("Int32", "integer"),
-        ("UInt64", "bigint"),
-        ("Int64", "bigint"),
-        ("Float32", "real"),
-        ("Float64", "double precision"),
-        ("Boolean", "boolean"),
-        ("Date32", "date"),
-        ("Decimal128", "numeric"),
-        ("Timestamp(µs)", "timestamp"),
-        ("LargeBinary", "numeric"),
-        ("BinaryView", "bytea"),
-        ("Time64(µs)", "time"),
-    ] {
-        out = out.replace(arrow, sql);
-    }
-    while let Some((before, rest)) = out.split_once("List(")
-        && let Some((element, behind)) = rest.split_once(')')
-    {
-        out = format!("{before}{element}[]{behind}");
-    }
-    out
-}
-
-/// `Int64(1)` as `1`: literals as they were written.
-fn bare_literals(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some((at, name)) =
-        ["Int64(", "Int32(", "Float64("].iter().filter_map(|name| Some((rest.find(name)?, *name))).min()
-    {
-        let inside = &rest[at + name.len()..];
-        let Some(end) = inside.find(')') else { break };
-        let unsigned = rest[..at].ends_with('U');
-        let is_number = end > 0 && inside[..end].bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'e'));
-        let shown = if is_number && !unsigned { &inside[..end] } else { &rest[at..at + name.len() + end + 1] };
-        out.push_str(&rest[..at]);
-        out.push_str(shown);
-        rest = &inside[end + 1..];
-    }
-    out + rest
 }
 
 pub(crate) fn first_line(message: &str) -> &str {

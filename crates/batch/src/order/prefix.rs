@@ -31,6 +31,11 @@ pub fn prefixes(columns: &[ArrayRef], directions: &[Direction], rows: usize) -> 
     }
 }
 
+/// The prefixes of one column, ascending, with NULL last; and whether they are exact.
+pub(super) fn ascending_prefixes(column: &ArrayRef, rows: usize) -> (Vec<u64>, bool) {
+    column_prefixes(column, Direction::ASCENDING, rows)
+}
+
 /// The prefix of a row whose first column is this whole number, date or time.
 pub fn prefix_of_whole(value: i64, direction: Direction) -> u64 {
     let bounds = bounds(direction);

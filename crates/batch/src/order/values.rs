@@ -15,8 +15,9 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef};
 
-use super::prefix::prefix_of_bytes;
-use super::{Comparator, Direction, prefixes, sort_by_hash, sort_rows_by_hash};
+use super::compare::Comparator;
+use super::prefix::{ascending_prefixes, prefix_of_bytes};
+use super::sort::{sort_by_hash, sort_rows_by_hash};
 use crate::cells::{ByteCells, Cells, cells};
 
 /// So few rows are compared with each other.
@@ -68,8 +69,8 @@ impl<'a> ValueOrder<'a> {
         if rows.len() <= COMPARED_ROWS_MAX {
             return self.compare_all(first, rows);
         }
-        let (prefixes, exact) = self.prefixes[first]
-            .get_or_init(|| prefixes(&self.columns[first..=first], &[Direction::ASCENDING], self.n_rows));
+        let (prefixes, exact) =
+            self.prefixes[first].get_or_init(|| ascending_prefixes(&self.columns[first], self.n_rows));
         sort_rows_by_hash(rows, prefixes);
         for ties in rows.chunk_by_mut(|&a, &b| prefixes[a as usize] == prefixes[b as usize]) {
             match (exact, cells(&self.columns[first])) {

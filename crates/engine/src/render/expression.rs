@@ -16,7 +16,7 @@ use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
 use anabranch_sql::input::in_words;
-use anabranch_sql::operation_messages::of_operation;
+use anabranch_sql::operation_error;
 use anabranch_sql::output::printer;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
@@ -128,7 +128,7 @@ impl Compiled {
         let context = PhysicalPlanningContext::default();
         let compiled = create_physical_expr(expr, schema, &ExecutionProps::new(), &context).map_err(|error| {
             let message = plain_message(&error);
-            let known = of_operation(&message).map(Error::from);
+            let known = operation_error(&message).map(Error::from);
             known.unwrap_or_else(|| Error::invalid(format!("cannot evaluate {expr}: {message}")))
         })?;
         let input = nullable(schema.as_arrow());

@@ -6,8 +6,8 @@
 //! frontier passes rows that are missing, and nothing incomplete is seen as complete. A dataflow
 //! that reads it fails next; that is for the owner of the workers to say, who knows the readers.
 //!
-//! A query that is asked once and not read any more is given up: from then on it has no turns either,
-//! and the one that runs ends where it looks ([`midway`]).
+//! A query that is asked once and not read any more is given up: from then on it has no turns
+//! either, and the one that runs ends where it looks ([`midway`]).
 //!
 //! Building a dataflow, and answering from what it makes, are turns of it too. A worker that has
 //! not built all of a dataflow learns from the account how far its peers have numbered channels.
@@ -21,6 +21,7 @@ pub mod memory;
 pub mod midway;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
@@ -195,6 +196,16 @@ impl Account {
     /// Whether the dataflow has no turns any more.
     fn has_ended(&self) -> bool {
         self.0.is_given_up.load(Ordering::Relaxed) || self.failure().is_some()
+    }
+
+    /// A counter for an operator of the dataflow on a worker.
+    pub fn count_operator(&self, operator: usize) -> Arc<OperatorCounter> {
+        self.0.operators.count(operator)
+    }
+
+    /// The counts of the dataflow's operators.
+    pub fn operators(&self) -> BTreeMap<usize, OperatorCounts> {
+        self.0.operators.counts()
     }
 
     /// Lets the next turn panic, for tests of what follows.

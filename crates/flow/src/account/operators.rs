@@ -10,8 +10,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Account;
-
 /// An operator's counts on one worker. The session reads them without asking the worker.
 #[derive(Debug, Default)]
 pub struct OperatorCounter {
@@ -46,19 +44,19 @@ impl OperatorCounter {
     }
 }
 
-impl Account {
+impl Operators {
     /// A counter for an operator of the dataflow on a worker.
-    pub fn count_operator(&self, operator: usize) -> Arc<OperatorCounter> {
+    pub fn count(&self, operator: usize) -> Arc<OperatorCounter> {
         let counter = Arc::new(OperatorCounter::default());
         // (Counters are whole whatever a thread that panicked was about to add.)
-        let mut all = self.0.operators.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((operator, Arc::clone(&counter)));
         counter
     }
 
     /// The counts of the dataflow's operators.
-    pub fn operators(&self) -> BTreeMap<usize, OperatorCounts> {
-        let all = self.0.operators.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn counts(&self) -> BTreeMap<usize, OperatorCounts> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut counts: BTreeMap<usize, OperatorCounts> = BTreeMap::new();
         for (operator, counter) in all.iter() {
             let of = counts.entry(*operator).or_default();
@@ -76,15 +74,15 @@ mod tests {
 
     #[test]
     fn counts_of_workers_are_summed_by_operator() {
-        let account = Account::default();
-        let (first, other, second) = (account.count_operator(1), account.count_operator(4), account.count_operator(1));
+        let operators = Operators::default();
+        let (first, other, second) = (operators.count(1), operators.count(4), operators.count(1));
         first.add(10, 100);
         second.add(5, 50);
         other.add(1, 1);
         first.holds(7);
         second.holds(8);
         first.holds(6);
-        let counts = account.operators();
+        let counts = operators.counts();
         assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, bytes: 14 });
         assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, bytes: 0 });
     }

@@ -4,7 +4,8 @@
 //! the first elements make a row, then the second ones; a shorter list is filled up with NULL. A
 //! row whose lists are all empty or NULL yields nothing, or with `outer` one row with NULLs. Cost:
 //! one gather for each list and one for the other columns; elements that follow one another are not
-//! even moved. Rows are put out in pieces, so a long list takes no memory of its length but its own.
+//! even moved. Rows are put out in pieces, so a long list takes no memory of its length but its
+//! own.
 
 use anabranch_batch::{Batch, Columns, gather, types};
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};

@@ -123,8 +123,8 @@ impl<'a> Context<'a> {
             self.parameters.fill_plan(plan)
         };
         let planned = match plan(rewrite(query, self.catalog, false, self.chosen)?) {
-            // Two computed columns are spelt alike by DataFusion, or one is spelt as the column that
-            // it casts, beside rows of a function: it is asked again with names for all.
+            // Two computed columns are spelt alike by DataFusion, or one is spelt as the column
+            // that it casts, beside rows of a function: it is asked again with names for all.
             Err(error) if wants_names(&error.to_string()) => plan(rewrite(query, self.catalog, true, self.chosen)?),
             planned => planned,
         };

@@ -65,7 +65,7 @@ pub fn type_of(field: &Field) -> Option<&str> {
 }
 
 /// The name of the user's type that a column declares.
-pub fn declared_type_of(field: &Field) -> Option<&str> {
+pub(crate) fn declared_type_of(field: &Field) -> Option<&str> {
     field.metadata().get(DECLARED).map(String::as_str).or_else(|| type_of(field))
 }
 
