@@ -5,7 +5,7 @@ use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::{IntervalDayTime, IntervalMonthDayNano, i256};
 use std::cmp::Ordering;
 
-use super::Direction;
+use super::direction::Direction;
 use crate::cells::{ByteCells, Bytes, Cells, F16, Views, canonical, cells, nulls, scalars};
 use crate::types;
 

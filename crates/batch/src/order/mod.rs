@@ -10,11 +10,13 @@
 //! hash that everything keyed rests on, `values` the sort by the order itself.
 
 mod compare;
+mod direction;
 mod prefix;
 mod sort;
 mod values;
 
 pub use compare::{Comparator, interval_length};
+pub use direction::Direction;
 pub use prefix::{prefix_of_whole, prefixes};
 pub use sort::{Zoom, sort_by_hash, sort_by_time, sort_rows_by_hash, sort_zoomed};
 pub use values::ValueOrder;
@@ -26,20 +28,4 @@ pub enum Nulls {
     Differ,
     /// NULL matches NULL, as in a grouping.
     Equal,
-}
-
-/// How one column orders.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Direction {
-    /// Largest first.
-    pub descending: bool,
-    /// NULLs before all values, else after them.
-    pub nulls_first: bool,
-}
-
-impl Direction {
-    /// Smallest first, NULLs last: what SQL says when nothing is said.
-    pub const ASCENDING: Direction = Direction { descending: false, nulls_first: false };
-    /// Largest first, NULLs first, as in PostgreSQL: the exact reverse of [`Direction::ASCENDING`].
-    pub const DESCENDING: Direction = Direction { descending: true, nulls_first: true };
 }

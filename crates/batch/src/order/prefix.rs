@@ -3,8 +3,8 @@
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 
-use super::Direction;
 use super::compare::interval_length;
+use super::direction::Direction;
 use crate::cells::{ByteCells, Cells, INLINE_BYTES_MAX, Views, canonical, cells, nulls};
 
 /// For each of `rows` rows a 64-bit prefix of its place under the directions: a smaller prefix
