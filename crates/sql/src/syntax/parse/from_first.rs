@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(of("FROM t SELECT a, max(b) GROUP BY a"), "SELECT a, max(b) FROM t GROUP BY a");
         assert_eq!(
             of("SELECT trim(BOTH FROM a) FROM (FROM t) AS t"),
-            "SELECT TRIM(BOTH FROM a) FROM (SELECT * FROM t) AS t"
+            "SELECT TRIM(BOTH ' ' FROM a) FROM (SELECT * FROM t) AS t"
         );
         assert_eq!(of("WITH c AS (FROM t) FROM c SELECT a"), "WITH c AS (SELECT * FROM t) SELECT a FROM c");
         assert_eq!(of("FROM t UNION ALL SELECT b FROM u"), "SELECT * FROM t UNION ALL SELECT b FROM u");
