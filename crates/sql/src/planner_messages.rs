@@ -129,10 +129,12 @@ const UNITS: &str = "Units are century, day, decade, dow, doy, epoch, hour, isod
 
 /// Messages of the planner for which PostgreSQL has other words.
 pub(crate) fn known_message(line: &str) -> Option<SqlError> {
+    operation_error(line).or_else(|| function_error(line)).or_else(|| clause_error(line))
+}
+
+/// What functions and operators do not take.
+fn function_error(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
-    if let Some(error) = operation_error(line) {
-        return Some(error);
-    }
     if line.contains("unique expression names") {
         let what = "two expressions of one list that differ in a cast only";
         return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
@@ -173,6 +175,12 @@ pub(crate) fn known_message(line: &str) -> Option<SqlError> {
                 .with_hint("Write a whole number: a[1] is the first element."),
         );
     }
+    None
+}
+
+/// What clauses of a query, and statements in it, do not take.
+fn clause_error(line: &str) -> Option<SqlError> {
+    let typed = |message: String| SqlError::new(ErrorKind::Type, message);
     if let Some((clause, is)) = line
         .strip_prefix("Expected ")
         .or(line.strip_prefix("expected "))

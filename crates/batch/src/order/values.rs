@@ -23,6 +23,10 @@ use crate::cells::{ByteCells, Cells, cells};
 /// So few rows are compared with each other.
 const COMPARED_ROWS_MAX: usize = 24;
 
+/// Rows that still tie after so many columns, or so many pieces of a text, are compared, however
+/// many they are: each step is a call within the one before, and the stack is a worker's.
+const STEPS_MAX: usize = 32;
+
 /// The order of the rows of some columns.
 #[derive(Debug)]
 pub struct ValueOrder<'a> {
@@ -66,7 +70,7 @@ impl<'a> ValueOrder<'a> {
         if rows.len() < 2 || first == self.columns.len() {
             return;
         }
-        if rows.len() <= COMPARED_ROWS_MAX {
+        if rows.len() <= COMPARED_ROWS_MAX || first >= STEPS_MAX {
             return self.compare_all(first, rows);
         }
         let (prefixes, exact) =
@@ -77,22 +81,24 @@ impl<'a> ValueOrder<'a> {
                 (true, _) => self.sort_from(first + 1, ties),
                 // (NULL ties with NULL alone.)
                 _ if self.columns[first].is_null(ties[0] as usize) => self.sort_from(first + 1, ties),
-                (_, Cells::Bytes(texts)) => self.sort_texts(first, texts, ties),
-                (_, Cells::LargeBytes(texts)) => self.sort_texts(first, texts, ties),
-                (_, Cells::Views(texts)) => self.sort_texts(first, texts, ties),
+                (_, Cells::Bytes(texts)) => self.sort_texts(first, texts, TextStep::FIRST, ties),
+                (_, Cells::LargeBytes(texts)) => self.sort_texts(first, texts, TextStep::FIRST, ties),
+                (_, Cells::Views(texts)) => self.sort_texts(first, texts, TextStep::FIRST, ties),
                 _ => self.compare_all(first, ties),
             }
         }
     }
 
-    /// Sorts rows whose texts in the column `first` begin alike.
-    fn sort_texts(&self, first: usize, texts: impl ByteCells, rows: &mut [u32]) {
-        if rows.len() <= COMPARED_ROWS_MAX {
+    /// Sorts rows whose texts in the column `first` begin alike, as far as `step` says.
+    fn sort_texts(&self, first: usize, texts: impl ByteCells, step: TextStep, rows: &mut [u32]) {
+        if rows.len() <= COMPARED_ROWS_MAX || step.number >= STEPS_MAX {
             return self.compare_all(first, rows);
         }
         let text = |row: u32| texts.bytes(row as usize);
-        let head = text(rows[0]);
-        let common = rows[1..].iter().fold(head.len(), |common, &row| common_bytes(&head[..common], text(row)));
+        let head = &text(rows[0])[step.common..];
+        let common =
+            rows[1..].iter().fold(head.len(), |common, &row| common_bytes(&head[..common], &text(row)[step.common..]));
+        let common = step.common + common;
         let behind: Vec<u64> = rows.iter().map(|&row| prefix_of_bytes(&text(row)[common..])).collect();
         let places = sort_by_hash(&behind);
         let sorted: Vec<u32> = places.iter().map(|&place| rows[place as usize]).collect();
@@ -106,7 +112,9 @@ impl<'a> ValueOrder<'a> {
             match common + size_of::<u64>() {
                 // (Where texts end, the prefix is filled up with zeros.)
                 seen if most <= seen && least == most => self.sort_from(first + 1, ties),
-                seen if least > seen => self.sort_texts(first, texts, ties),
+                seen if least > seen => {
+                    self.sort_texts(first, texts, TextStep { common: seen, number: step.number + 1 }, ties);
+                }
                 _ => self.compare_all(first, ties),
             }
         }
@@ -115,6 +123,20 @@ impl<'a> ValueOrder<'a> {
     fn compare_all(&self, first: usize, rows: &mut [u32]) {
         rows.sort_by(|&a, &b| self.comparator.compare_from(first, a as usize, b as usize));
     }
+}
+
+/// How far a sort of texts has come.
+#[derive(Clone, Copy)]
+struct TextStep {
+    /// Bytes with which all texts begin.
+    common: usize,
+    /// Steps before this one.
+    number: usize,
+}
+
+impl TextStep {
+    /// (A prefix that ties may be one that is filled up: nothing is known to be common.)
+    const FIRST: TextStep = TextStep { common: 0, number: 0 };
 }
 
 /// How many bytes two texts begin with alike.
@@ -173,5 +195,26 @@ mod tests {
             let wanted = rows.windows(2).filter(|pair| order.compare(pair[0], pair[1]).is_eq()).count();
             assert_eq!(equal, wanted);
         }
+    }
+
+    #[test]
+    fn many_rows_that_tie_in_all_columns_or_pieces_are_sorted_on_a_small_stack() {
+        let n = 400;
+        let equal: ArrayRef = Arc::new(Int64Array::from(vec![7; n]));
+        let last: ArrayRef = Arc::new(Int64Array::from_iter_values((0..n as i64).rev()));
+        let wide: Vec<ArrayRef> = (0..5_000).map(|_| equal.clone()).chain([last]).collect();
+        // Each text differs from the next one nine bytes later.
+        let texts = (0..n).map(|row| format!("{}b{}", "a".repeat(9 * row), "c".repeat(20)));
+        let long: Vec<ArrayRef> = vec![Arc::new(StringViewArray::from_iter_values(texts))];
+        let sorted = move || {
+            [&wide, &long].map(|columns| {
+                let order = ValueOrder::new(columns, n);
+                let mut rows: Vec<u32> = (0..n as u32).collect();
+                order.sort(&mut rows);
+                rows.is_sorted_by(|&a, &b| order.compare(a, b).is_le())
+            })
+        };
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(sorted).unwrap();
+        assert_eq!(thread.join().unwrap(), [true, true]);
     }
 }

@@ -19,17 +19,45 @@ use crate::error::Error;
 use crate::nearest::nearest;
 use crate::sharing::Sharing;
 
-/// Names and what they mean, for SHOW ALL.
-const SETTINGS: [(&str, &str); 9] = [
-    ("batch_rows_max", "rows read from one source in one turn, at most"),
-    ("durability", "full: a commit is done when it is on disk; relaxed: at once, and on disk a little later"),
-    ("recursion_limit", "rounds after which a recursive query fails that has not come to its end"),
-    ("memory_limit", "bytes that arrangements and operators may hold together; off for no limit"),
-    ("retain_history", "how long what has changed can still be read with AS OF"),
-    ("sharing", "whether queries share the arrangements of indexes and of their common parts"),
-    ("subscribe_buffer", "bytes of changes that are held for a subscriber on each worker; off for no limit"),
-    ("subscribe_overflow", "coalesce: changes that do not fit are summed up; error: the subscription ends"),
-    ("wait_for_sources", "whether a SELECT first reads bounded, unpaced sources to their end"),
+/// Whose a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SettingOwner {
+    /// Of the database, and so of all its clients.
+    Database,
+    Client,
+}
+
+/// Names, whose they are, and what they mean, for SHOW ALL.
+const SETTINGS: [(&str, SettingOwner, &str); 9] = [
+    ("batch_rows_max", SettingOwner::Database, "rows read from one source in one turn, at most"),
+    (
+        "durability",
+        SettingOwner::Client,
+        "full: a commit is done when it is on disk; relaxed: at once, and on disk a little later",
+    ),
+    (
+        "recursion_limit",
+        SettingOwner::Client,
+        "rounds after which a recursive query fails that has not come to its end",
+    ),
+    (
+        "memory_limit",
+        SettingOwner::Database,
+        "bytes that arrangements and operators may hold together; off for no limit",
+    ),
+    ("retain_history", SettingOwner::Database, "how long what has changed can still be read with AS OF"),
+    ("sharing", SettingOwner::Database, "whether queries share the arrangements of indexes and of their common parts"),
+    (
+        "subscribe_buffer",
+        SettingOwner::Client,
+        "bytes of changes that are held for a subscriber on each worker; off for no limit",
+    ),
+    (
+        "subscribe_overflow",
+        SettingOwner::Client,
+        "coalesce: changes that do not fit are summed up; error: the subscription ends",
+    ),
+    ("wait_for_sources", SettingOwner::Client, "whether a SELECT first reads bounded, unpaced sources to their end"),
 ];
 
 impl Session {
@@ -84,8 +112,8 @@ impl Session {
 
     /// Whether a setting is of the database, and so of all its clients.
     pub(crate) fn is_of_all(name: &str) -> bool {
-        const OF_ALL: [&str; 4] = ["retain_history", "sharing", "memory_limit", "batch_rows_max"];
-        OF_ALL.iter().any(|known| known.eq_ignore_ascii_case(name))
+        let mut all = SETTINGS.iter().filter(|(_, owner, _)| *owner == SettingOwner::Database);
+        all.any(|(known, ..)| known.eq_ignore_ascii_case(name))
     }
 
     /// Retains history for that long, also after the database is opened again.
@@ -170,7 +198,7 @@ impl Session {
     /// Name, value and meaning of all settings.
     pub(super) fn setting_rows(&self) -> Vec<[String; 3]> {
         let ours =
-            SETTINGS.iter().map(|(name, meaning)| [name.to_string(), self.setting_value(name), meaning.to_string()]);
+            SETTINGS.iter().map(|(name, _, meaning)| [name.to_string(), self.setting_value(name), meaning.to_string()]);
         let mut rows: Vec<[String; 3]> = ours.chain(self.variable_rows()).collect();
         rows.sort_unstable();
         rows
@@ -178,9 +206,9 @@ impl Session {
 
     /// The value of one setting.
     pub(super) fn setting(&self, name: &str) -> Result<String, Error> {
-        let ours = SETTINGS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let ours = SETTINGS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known));
         match ours {
-            Some((name, _)) => Ok(self.setting_value(name)),
+            Some((name, ..)) => Ok(self.setting_value(name)),
             None if name == "synchronous_commit" => Ok(on_off(self.client.durability == Durability::Full)),
             None => self.variable(name).ok_or_else(|| unknown_setting(name)),
         }
@@ -220,7 +248,7 @@ fn parse_durability(name: &str, value: &str) -> Result<Durability, Error> {
 }
 
 pub(super) fn unknown_setting(name: &str) -> Error {
-    let known = SETTINGS.iter().map(|(name, _)| *name).chain(variables::names());
+    let known = SETTINGS.iter().map(|(name, ..)| *name).chain(variables::names());
     let hint = match nearest(name, known) {
         Some(near) => format!("Did you mean \"{near}\"?"),
         None => "SHOW ALL tells which there are; those of a client's own have a point, as myapp.user.".to_owned(),

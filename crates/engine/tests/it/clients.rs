@@ -148,3 +148,22 @@ fn an_envelope_tells_keys_by_their_new_rows() {
     assert_eq!(fail(&mut connection, "SUBSCRIBE t ENVELOPE UPSERT (KEY (z))").sqlstate(), "42703");
     assert_eq!(fail(&mut connection, "SUBSCRIBE t ENVELOPE DEBEZIUM (KEY (k))").sqlstate(), "0A000");
 }
+
+#[test]
+fn who_may_only_read_sets_what_is_its_own() {
+    let database = database();
+    let mut connection = database.connect().unwrap();
+    connection.forbid_writes();
+    for sql in [
+        "SET memory_limit = '1MB'",
+        "SET Sharing = off",
+        "RESET retain_history",
+        "SET batch_rows_max = 10",
+        "SELECT set_config('memory_limit', '1MB', false)",
+    ] {
+        assert_eq!(fail(&mut connection, sql).sqlstate(), "42501", "{sql}");
+    }
+    assert_eq!(ask(&mut connection, "SHOW memory_limit"), ["off"]);
+    run(&mut connection, "SET statement_timeout = '5s'; SET subscribe_overflow = 'error'");
+    assert_eq!(ask(&mut connection, "SHOW subscribe_overflow"), ["error"]);
+}

@@ -8,9 +8,9 @@
 //!
 //! Cost: a part is measured again when so many rows have passed that its size may have changed by
 //! an eighth ([`Gauge`]), and for a thirty-second part of the time at most. So a part may be an
-//! eighth larger than is known. What one turn adds to an operator is seen after the turn, what it
-//! puts out while it lasts ([`super::midway`]). A measurement takes the lock of its account, which
-//! the other workers take as rarely.
+//! eighth larger than is known. What one turn adds is seen after the turn, or before, where the
+//! operator says what it is about to make ([`super::midway`]). A measurement takes the lock of its
+//! account, which the other workers take as rarely.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};

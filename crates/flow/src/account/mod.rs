@@ -83,6 +83,7 @@ struct OperatorEntry {
     /// None outside of all accounts.
     book: Option<Accounts>,
     failure: OnceLock<Failure>,
+    /// Whether all that the dataflow makes is about to be dropped.
     is_given_up: AtomicBool,
     holder: Holder,
     /// The client that it belongs to.

@@ -150,11 +150,8 @@ fn check_lengths(args: &ScalarFunctionArgs) -> DfResult<()> {
     let whole = |column: usize| columns.get(column)?.as_primitive_opt::<Int64Type>();
     let (Some(first), Some(last)) = (whole(0), whole(1)) else { return Ok(()) };
     let step = |row: usize| whole(2).map_or(1, |step| step.value(row));
-    let elements = (0..args.number_rows).filter(|row| columns.iter().all(|column| column.is_valid(*row))).map(|row| {
-        let (first, last, step) = (first.value(row), last.value(row), step(row));
-        let is_empty = step == 0 || if step > 0 { first > last } else { first < last };
-        if is_empty { 0 } else { u128::from(first.abs_diff(last) / step.unsigned_abs()) + 1 }
-    });
+    let known = (0..args.number_rows).filter(|row| columns.iter().all(|column| column.is_valid(*row)));
+    let elements = known.map(|row| n_elements(first.value(row), last.value(row), step(row)));
     match elements.sum::<u128>() > ELEMENTS_MAX as u128 {
         true => exec_err!("{}", too_long()),
         false => Ok(()),
@@ -168,9 +165,16 @@ fn is_short(bounds: &[ColumnarValue]) -> bool {
         ColumnarValue::Scalar(ScalarValue::Int64(Some(bound))) => Some(*bound),
         _ => None,
     };
-    match bounds.iter().map(whole).collect::<Option<Vec<i64>>>().as_deref() {
-        Some([first, last]) => first > last || first.abs_diff(*last) < FOLDED_MAX as u64,
-        Some([first, last, step]) => *step == 0 || first.abs_diff(*last) / step.unsigned_abs() < FOLDED_MAX as u64,
-        _ => true,
-    }
+    let n_elements = match bounds.iter().map(whole).collect::<Option<Vec<i64>>>().as_deref() {
+        Some([first, last]) => n_elements(*first, *last, 1),
+        Some([first, last, step]) => n_elements(*first, *last, *step),
+        _ => 0,
+    };
+    n_elements <= FOLDED_MAX as u128
+}
+
+/// How many elements a series of whole numbers has. (A step of zero is another's error.)
+fn n_elements(first: i64, last: i64, step: i64) -> u128 {
+    let is_empty = step == 0 || if step > 0 { first > last } else { first < last };
+    if is_empty { 0 } else { u128::from(first.abs_diff(last) / step.unsigned_abs()) + 1 }
 }

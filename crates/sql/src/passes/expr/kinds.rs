@@ -8,13 +8,12 @@
 //! DataFusion takes moments for the numbers that they are kept as, so that an answer would depend
 //! on how they are kept.
 
-use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::expr::Between;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::resolve::type_names::sql_name;
+use crate::resolve::type_names::{is_number, sql_name};
 
 /// Values that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +30,7 @@ impl Kind {
     /// `None` for texts, which may be literals, and for all other types.
     fn of(is: &DataType) -> Option<Kind> {
         match is {
-            _ if is.is_integer() || is.is_floating() || is.is_decimal() || *is == TYPE => Some(Kind::Number),
+            _ if is_number(is) => Some(Kind::Number),
             DataType::Boolean => Some(Kind::Truth),
             DataType::Date32 | DataType::Timestamp(..) => Some(Kind::Moment),
             DataType::Time64(_) => Some(Kind::TimeOfDay),
