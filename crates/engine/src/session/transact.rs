@@ -363,7 +363,7 @@ impl Session {
 }
 
 /// Refuses to change a setting of the database, for a connection that may only read.
-pub(super) fn check_sets_own(name: &str) -> Result<(), Error> {
+fn check_sets_own(name: &str) -> Result<(), Error> {
     match Session::is_of_all(name) {
         false => Ok(()),
         true => Err(Error::invalid(format!("permission denied to set parameter \"{name}\""))

@@ -8,7 +8,6 @@ use super::outcome::Outcome;
 use super::settings::unknown_setting;
 use super::state::Session;
 use super::state::variables::{Setting, SettingTakes, VARIABLES, WantedSetting, find, is_custom, taken};
-use super::transact::check_sets_own;
 use crate::error::Error;
 
 impl Session {
@@ -53,9 +52,6 @@ impl Session {
     pub(super) fn set_wanted(&mut self) -> Result<(), Error> {
         let wanted = std::mem::take(&mut *self.client.wanted_settings.lock().unwrap_or_else(PoisonError::into_inner));
         for WantedSetting { name, value, is_local } in wanted {
-            if self.client.reads_only {
-                check_sets_own(&name)?;
-            }
             let scope = if is_local { SettingScope::Transaction } else { SettingScope::Session };
             self.set_setting(&name, Some(&value), scope)?;
         }

@@ -35,8 +35,6 @@ pub(crate) struct Client {
     pub account: Account,
     /// Cursors, staged rows and those of a COPY, of which the account knows.
     pub held: Hold,
-    /// Whether it may only read.
-    pub reads_only: bool,
     /// The transaction that is open, if one is.
     pub transaction: Option<Transaction>,
     /// PostgreSQL's run-time parameters.
@@ -79,7 +77,6 @@ impl Client {
             number,
             held: account.hold(MemoryPart::Held),
             account,
-            reads_only: false,
             transaction: None,
             variables: Arc::default(),
             wanted_settings: Arc::default(),
