@@ -99,3 +99,20 @@ fn views_stand_on_views() {
     }
     assert!(answered(session.query("SELECT * FROM v60")));
 }
+
+/// The planner looks through a subquery twice for each one around it, and through a query in WITH
+/// as often as it is read.
+#[test]
+fn what_would_be_planned_for_ever_is_refused_before() {
+    let mut session = with_table(0);
+    let within = |n: usize| format!("SELECT 1 WHERE {}true{}", "EXISTS (SELECT 1 WHERE ".repeat(n), ")".repeat(n));
+    let doubled = |n: usize| {
+        let double = |at: usize| format!(", d{at} AS (SELECT a FROM d{0} UNION ALL SELECT a FROM d{0})", at - 1);
+        let named: String = (1..=n).map(double).collect();
+        format!("WITH d0 AS (SELECT a FROM t){named} SELECT count(*) FROM d{n}")
+    };
+    assert!(answered(session.query(&within(12))) && answered(session.query(&doubled(6))));
+    for sql in [within(17), within(100), doubled(14), doubled(40)] {
+        assert!(!answered(session.query(&sql)), "{sql}");
+    }
+}
