@@ -29,7 +29,9 @@ use crate::resolve::parameters::Parameters;
 use crate::resolve::position;
 use crate::resolve::shown_forms::{form_told, forms_of};
 use crate::resolve::type_marks::EnumMark;
-use crate::stack::{DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, few_parts, with_deep_stack, with_shallow_stack};
+use crate::stack::{
+    DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, check_size, few_parts, with_deep_stack, with_shallow_stack,
+};
 use crate::syntax::statement::{CreateView, EmitClause};
 use crate::translate::Translator;
 use crate::translate::recursion::adds_rows;
@@ -225,6 +227,7 @@ impl<'a> Planner<'a> {
         query: &ast::Query,
         plan: impl Fn(&Context<'a>) -> Result<T>,
     ) -> Result<T> {
+        check_size(query)?;
         if let Some(parts) = few_parts(query) {
             let context = Context::new(self.catalog, self.chosen, self.parameters.clone(), SHALLOW_LEVELS_MAX - parts);
             let result = with_shallow_stack(|| step(&context, query, &plan));

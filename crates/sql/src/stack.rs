@@ -20,6 +20,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use datafusion_expr::{Expr, LogicalPlan};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::syntax::size::{Size, size};
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Bytes of a deep stack, and what must be left of a stack to count as deep.
@@ -202,26 +203,45 @@ impl Level {
     }
 }
 
-/// Refuses a plan that the planner would not come to an end with: it looks through a subquery twice
-/// for each one around it, and through a named query as often as it is read.
+/// Refuses a query that the planner would not come to an end with: it looks through a subquery
+/// twice for each one around it, and through a named query as often as it is read.
 ///
 /// # Errors
 /// `Unsupported`.
-pub(crate) fn check_size(plan: &LogicalPlan) -> Result<()> {
+pub(crate) fn check_size(query: &ast::Query) -> Result<()> {
+    let Size { steps, subqueries } = size(query);
+    match steps > PLAN_STEPS_MAX {
+        true => Err(too_many_steps()),
+        false => check_subqueries(subqueries),
+    }
+}
+
+/// As [`check_size`], of a plan in which views stand for their queries.
+///
+/// # Errors
+/// `Unsupported`.
+pub(crate) fn check_planned_size(plan: &LogicalPlan) -> Result<()> {
     let mut left = PLAN_STEPS_MAX;
     check_part(plan, 0, &mut left)
 }
 
-fn check_part(plan: &LogicalPlan, n_around: usize, left: &mut usize) -> Result<()> {
-    let Some(rest) = left.checked_sub(1) else {
-        return Err(too_deep(format!(
-            "Its plan has more than {PLAN_STEPS_MAX} steps, with queries in WITH counted as often as they are read."
-        )));
-    };
-    *left = rest;
-    if n_around > SUBQUERIES_MAX {
-        return Err(too_deep(format!("Subqueries stand within each other; {SUBQUERIES_MAX} levels are allowed.")));
+fn check_subqueries(n_around: usize) -> Result<()> {
+    match n_around > SUBQUERIES_MAX {
+        true => Err(too_deep(format!("Subqueries stand within each other; {SUBQUERIES_MAX} levels are allowed."))),
+        false => Ok(()),
     }
+}
+
+fn too_many_steps() -> SqlError {
+    too_deep(format!(
+        "Its plan has more than {PLAN_STEPS_MAX} steps, with queries in WITH counted as often as they are read."
+    ))
+}
+
+fn check_part(plan: &LogicalPlan, n_around: usize, left: &mut usize) -> Result<()> {
+    let Some(rest) = left.checked_sub(1) else { return Err(too_many_steps()) };
+    *left = rest;
+    check_subqueries(n_around)?;
     let mut checked = Ok(());
     plan.apply_expressions(|expr| {
         expr.apply(|expr| {

@@ -31,7 +31,7 @@ use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::parameters::Parameters;
 use crate::resolve::types::Types;
 use crate::resolve::unknown::{catalog_table, unknown_relation};
-use crate::stack::{DEPTH_MAX, VIEW_LEVELS, check_size, too_deep};
+use crate::stack::{DEPTH_MAX, VIEW_LEVELS, check_planned_size, too_deep};
 use crate::syntax::parse::{self, parse_query};
 use crate::syntax::statement::ObjectKind;
 
@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
             planned => planned,
         };
         let planned = planned?;
-        check_size(&planned)?;
+        check_planned_size(&planned)?;
         Ok(planned)
     }
 

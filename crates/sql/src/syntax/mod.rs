@@ -10,6 +10,7 @@ pub(crate) mod recognize;
 pub mod references;
 pub(crate) mod relation_calls;
 pub mod sequence;
+pub(crate) mod size;
 pub mod span;
 pub(crate) mod split;
 pub mod statement;
