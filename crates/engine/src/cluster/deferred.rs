@@ -1,10 +1,13 @@
 //! What waits until the engine's turn ends: rows of small commits, and the promise that they are
-//! whole.
+//! whole. While workers have not taken in the rows of a turn before, commits of the next turns wait
+//! as well, for a millisecond at most: what workers do for a batch is then done once for more rows.
 //!
 //! Law: rows are given before the promise of a time later than theirs, and both before any other
 //! command. The rows of one input are given as one batch, each at the time of its commit.
 //!
 //! Cost: an operator's turn for a batch, not for a row of one.
+
+use std::time::{Duration, Instant};
 
 use anabranch_batch::{Batch, Time};
 
@@ -12,6 +15,11 @@ use super::CollectionId;
 
 /// Rows of a batch that waits, at most: of longer ones a copy costs more than a batch of their own.
 pub(super) const HELD_ROWS_MAX: usize = 64;
+
+/// How long commits wait at most for workers that have not taken in those before.
+const WAIT_MAX: Duration = Duration::from_millis(1);
+/// How many of them.
+const WAITING_COMMITS_MAX: usize = 256;
 
 /// What waits.
 #[derive(Default)]
@@ -28,6 +36,7 @@ struct Promise {
     /// Time of the last of them.
     last: Time,
     n_commits: usize,
+    since: Instant,
 }
 
 impl Deferred {
@@ -47,7 +56,8 @@ impl Deferred {
 
     /// One more commit, the first after the one at `before`, is whole.
     pub fn promise(&mut self, before: Time, time: Time) {
-        let promise = self.promise.get_or_insert(Promise { before, last: time, n_commits: 0 });
+        let promise =
+            self.promise.get_or_insert_with(|| Promise { before, last: time, n_commits: 0, since: Instant::now() });
         promise.last = time;
         promise.n_commits += 1;
     }
@@ -55,6 +65,12 @@ impl Deferred {
     /// How many commits wait.
     pub fn commits(&self) -> usize {
         self.promise.as_ref().map_or(0, |promise| promise.n_commits)
+    }
+
+    /// How long those that wait may wait for more.
+    pub fn patience(&self) -> Option<Duration> {
+        let promise = self.promise.as_ref().filter(|promise| promise.n_commits < WAITING_COMMITS_MAX)?;
+        WAIT_MAX.checked_sub(promise.since.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Time of the commit before those that wait, if some wait.

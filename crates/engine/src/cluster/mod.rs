@@ -239,6 +239,12 @@ impl Cluster {
         self.deferred.commits()
     }
 
+    /// How long commits may wait for more, since workers have rows that they have not taken in;
+    /// `None` if nothing waits, or not any longer.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        if self.backlog_bytes() > 0 { self.deferred.patience() } else { None }
+    }
+
     /// Gives the workers what waits. Every other command comes after it.
     pub(crate) fn flush(&mut self) {
         let (rows, upper) = self.deferred.take();

@@ -27,6 +27,9 @@ const REQUESTS_PER_TURN: usize = 64;
 /// Longest sleep of an engine whose sources may have rows later.
 const NAP_MAX: Duration = Duration::from_millis(100);
 
+/// Pause after which the engine looks whether workers have taken in what they were given.
+const LOOK_AFTER: Duration = Duration::from_micros(200);
+
 /// What the engine is asked to do.
 enum Request {
     Work(Box<dyn FnOnce(&mut Session) + Send>),
@@ -174,8 +177,7 @@ fn serve(mut session: Session, queue: &Receiver<Request>, failure: &Mutex<Option
             Obeyed::Stop => None,
             Obeyed::Go => {
                 let next = take_turn(&mut session);
-                session.flush();
-                Some(next)
+                Some(session.flush_or_wait().map_or(next, |patience| next.not_after(patience.min(LOOK_AFTER))))
             }
         }));
         match stops {
@@ -200,6 +202,16 @@ enum Next {
     Now,
     After(Duration),
     Never,
+}
+
+impl Next {
+    fn not_after(self, time: Duration) -> Next {
+        match self {
+            Next::Now => Next::Now,
+            Next::After(sooner) => Next::After(sooner.min(time)),
+            Next::Never => Next::After(time),
+        }
+    }
 }
 
 enum Obeyed {

@@ -10,6 +10,8 @@
 //! the times no reader will read (see
 //! [`Dataflows::horizons`](crate::dataflows::Dataflows::horizons)).
 
+use std::time::Duration;
+
 use anabranch_batch::{Batch, Diffs, END, Time, Times};
 use anabranch_sql::statement::ObjectKind;
 use arrow::array::{ArrayRef, RecordBatch};
@@ -375,6 +377,16 @@ impl Session {
             false => self.compact_when_due(),
         }
         self.cluster.step();
+    }
+
+    /// [Flushes](Self::flush) unless workers have not taken in the commits before; tells how long it
+    /// may be put off then.
+    pub(crate) fn flush_or_wait(&mut self) -> Option<Duration> {
+        let patience = self.cluster.patience();
+        if patience.is_none() {
+            self.flush();
+        }
+        patience
     }
 
     /// Lets workers know of the commits of a turn of the engine. Those that came together are one
