@@ -36,6 +36,31 @@ pub fn normal(text: &str) -> Option<String> {
     reader.document(&mut Normal)
 }
 
+/// What is wrong with a text that is no document.
+///
+/// ```
+/// use anabranch_batch::json;
+/// assert!(json::fault("[").starts_with("invalid input syntax"));
+/// assert!(json::fault(&"[".repeat(1000)).starts_with("stack depth"));
+/// ```
+pub fn fault(text: &str) -> String {
+    let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b'[' | b'{' if !is_quoted => depth += 1,
+            b']' | b'}' if !is_quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return format!("stack depth limit exceeded: more than {DEPTH_MAX} arrays and objects in each other");
+        }
+    }
+    "invalid input syntax for type json".to_owned()
+}
+
 /// What a reader makes of the parts of a document.
 trait Make {
     type Value;

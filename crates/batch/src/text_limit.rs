@@ -176,7 +176,7 @@ impl TextLimit {
             TextLimit::Uuid | TextLimit::Name | TextLimit::Letter => {
                 format!("invalid input syntax for type {self}: \"{text}\"")
             }
-            TextLimit::Json | TextLimit::Jsonb => "invalid input syntax for type json".to_string(),
+            TextLimit::Json | TextLimit::Jsonb => json::fault(text),
         }
     }
 

@@ -145,6 +145,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("others depend on it", "2BP01"),
     ("cannot be replaced", "2BP01"),
     ("nested too deeply", "54001"),
+    ("stack depth limit exceeded", "54001"),
     ("generate_series has more than", "54000"),
     ("setting \"", "22023"),
     ("unrecognized configuration parameter", "42704"),

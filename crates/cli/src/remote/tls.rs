@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use anabranch_engine::Error;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
 
 use super::address::{Address, Encryption};
 
@@ -24,7 +29,8 @@ pub(super) fn encrypt(socket: TcpStream, address: &Address) -> Result<StreamOwne
         .map_err(|error| unusable(error.to_string()))?;
     let config = match (&address.root, address.encryption) {
         (Some(_), Encryption::Always | Encryption::Verified) => {
-            builder.with_root_certificates(roots(address)?).with_no_client_auth()
+            let known = KnownServer::of(roots(address)?, &provider).map_err(|error| unusable(error.to_string()))?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(known)).with_no_client_auth()
         }
         (None, Encryption::Verified) => {
             return Err(Error::invalid("no certificate is named that the server's could be checked by")
@@ -41,16 +47,77 @@ pub(super) fn encrypt(socket: TcpStream, address: &Address) -> Result<StreamOwne
     Ok(stream)
 }
 
-fn roots(address: &Address) -> Result<RootCertStore, Error> {
-    let mut roots = RootCertStore::empty();
-    let Some(path) = &address.root else { return Ok(roots) };
+fn roots(address: &Address) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let Some(path) = &address.root else { return Ok(vec![]) };
     let unreadable =
         |problem: String| Error::invalid(format!("no certificate can be read in {}: {problem}", path.display()));
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
-        let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-        roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?;
+    certificates.collect::<Result<_, _>>().map_err(|error| unreadable(error.to_string()))
+}
+
+/// Takes certificates that a root has signed, and the roots themselves: servers often have one that
+/// is its own authority, as `openssl req -x509` makes it.
+#[derive(Debug)]
+struct KnownServer {
+    signed: Arc<WebPkiServerVerifier>,
+    roots: Vec<CertificateDer<'static>>,
+}
+
+impl KnownServer {
+    fn of(roots: Vec<CertificateDer<'static>>, provider: &Arc<CryptoProvider>) -> Result<KnownServer, rustls::Error> {
+        let mut store = RootCertStore::empty();
+        roots.iter().try_for_each(|root| store.add(root.clone()))?;
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
+        Ok(KnownServer { signed: signed.map_err(|error| rustls::Error::General(error.to_string()))?, roots })
     }
-    Ok(roots)
+}
+
+/// Whether a certificate holds but for being an authority's: that is looked at behind its dates.
+/// (The library tells it by name alone.)
+fn is_authority(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    other.to_string().contains("CaUsedAsEndEntity")
+}
+
+impl ServerCertVerifier for KnownServer {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.signed.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(error) if is_authority(&error) && self.roots.iter().any(|root| root == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
 }
 
 /// Takes any certificate: `sslmode=require` without a root hides what is said, and from whom is

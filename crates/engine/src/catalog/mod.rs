@@ -57,6 +57,8 @@ pub(crate) struct Catalog {
     schemas: BTreeMap<String, Schema>,
     sequences: BTreeMap<String, Sequence>,
     types: BTreeMap<String, UserType>,
+    /// Users that have logged in, in the order in which they first did.
+    users: Vec<String>,
     /// Whether a call has moved a counter since it was last asked; shared by all copies.
     moved: Arc<AtomicBool>,
 }
@@ -320,7 +322,15 @@ impl Catalog {
 
     /// What system relations and functions tell of.
     pub fn snapshot(&self) -> system::Snapshot {
-        system::Snapshot::of(self.objects(), self.indexes(), &self.schemas, &self.sequences).with_types(&self.types)
+        let described = system::Snapshot::of(self.objects(), self.indexes(), &self.schemas, &self.sequences);
+        described.with_types(&self.types).with_users(&self.users)
+    }
+
+    /// Takes note of a user.
+    pub fn note_user(&mut self, name: &str) {
+        if name != system::DATABASE && !self.users.iter().any(|known| known == name) {
+            self.users.push(name.to_owned());
+        }
     }
 
     /// Whether calls have moved counters since this was last asked.

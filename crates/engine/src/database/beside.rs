@@ -146,6 +146,7 @@ impl Connection {
             written: BTreeSet::new(),
             given: Arc::clone(&client.given),
             settings: client.settings(),
+            locks: Arc::clone(&client.locks),
             recursion_limit: client.recursion_limit,
             now_micros: self.engine.latest().now_micros(),
         })

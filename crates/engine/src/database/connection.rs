@@ -410,6 +410,15 @@ impl Connection {
         self.interrupt.clone()
     }
 
+    /// The client has logged in as a user, of whom `current_user` tells from now on.
+    ///
+    /// # Errors
+    /// `Closed` when the database was closed.
+    pub fn log_in(&mut self, user: &str) -> Result<(), Error> {
+        let user = user.to_owned();
+        self.call(move |session| session.log_in(&user))
+    }
+
     /// Refuses statements that write from now on; that cannot be taken back.
     pub fn forbid_writes(&mut self) {
         self.reads_only = true;

@@ -1,5 +1,7 @@
 //! Clients of a session: each comes with its own, and leaves nothing behind.
 
+use std::sync::Arc;
+
 use anabranch_sql::statement::{Access, SettingScope};
 
 use super::outcome::{Outcome, Rows};
@@ -36,7 +38,13 @@ impl Session {
 
     /// What a new client starts with.
     pub(crate) fn new_client(&self, number: u64) -> Client {
-        Client::new(number, self.cluster.client_account(number), &self.options)
+        Client::new(number, self.cluster.client_account(number), &self.locks, &self.options)
+    }
+
+    /// The client is a user, whom the catalog then knows of.
+    pub(crate) fn log_in(&mut self, user: &str) {
+        self.catalog.note_user(user);
+        Arc::make_mut(&mut self.client.variables).user = Some(user.into());
     }
 
     /// Counts what the client holds after a statement.
@@ -73,6 +81,7 @@ impl Session {
             self.undo_definitions(&transaction.defined);
         }
         self.drop_temporary(client.temporary.take());
+        client.locks.leave();
     }
 
     /// `DISCARD`.

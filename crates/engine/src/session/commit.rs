@@ -379,8 +379,8 @@ impl Session {
         self.cluster.step();
     }
 
-    /// [Flushes](Self::flush) unless workers have not taken in the commits before; tells how long it
-    /// may be put off then.
+    /// [Flushes](Self::flush) unless workers have not taken in the commits before; tells how long
+    /// it may be put off then.
     pub(crate) fn flush_or_wait(&mut self) -> Option<Duration> {
         let patience = self.cluster.patience();
         if patience.is_none() {

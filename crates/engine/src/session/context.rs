@@ -11,7 +11,9 @@ use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::{Parameters, Planned, Planner};
 use arrow::datatypes::SchemaRef;
 
+use super::lock_functions::lock_function;
 use super::setting_functions::ClientSettings;
+use super::state::advisory::ClientLocks;
 use crate::catalog::{CLOCK, Catalog, Given, Object, Planning as PlanningCatalog};
 use crate::error::Error;
 use crate::look_up::LookUp;
@@ -68,6 +70,8 @@ pub(crate) struct PlanContext<'a> {
     pub given: Arc<Mutex<Given>>,
     /// The client's settings.
     pub settings: ClientSettings,
+    /// The client's part in the advisory locks.
+    pub locks: Arc<ClientLocks>,
     pub recursion_limit: Option<NonZeroU64>,
     /// What `now()` means, in microseconds since the epoch.
     pub now_micros: i64,
@@ -80,8 +84,8 @@ impl PlanContext<'_> {
             .with_own_schema(self.own_schema.clone())
             .with_given(Arc::clone(&self.given))
             .with_client_functions({
-                let settings = self.settings.clone();
-                Box::new(move |name| settings.function(name))
+                let (settings, locks) = (self.settings.clone(), Arc::clone(&self.locks));
+                Box::new(move |name| settings.function(name).or_else(|| lock_function(name, &locks)))
             });
         match self.written.is_empty() {
             true => catalog,

@@ -58,6 +58,7 @@ impl Session {
         let is_inner = self.interrupt.limit(self.client.variables.statement_timeout());
         begin_moves();
         let result = self.run(script, statement).map_err(|error| error.placed_in(script));
+        let result = self.with_locks(result);
         end_moves(result.is_err() && self.is_handed_over());
         let result = match result {
             Ok(outcome) => self.set_wanted().map(|()| outcome),
@@ -270,6 +271,7 @@ impl Session {
     pub(crate) fn give_up(&mut self, connection: u64, dataflow: Option<DataflowId>) {
         self.stop_alone(connection);
         self.interrupt.unlimit();
+        self.client.locks.end_statement();
         self.fail_transaction();
         dataflow.into_iter().for_each(|dataflow| self.release_dataflow(dataflow));
     }

@@ -55,6 +55,8 @@ mod joined_once;
 mod keys;
 mod latest;
 mod like;
+mod lock_functions;
+mod locks;
 mod merge;
 mod named;
 mod noted;

@@ -118,6 +118,7 @@ impl Session {
             written: transaction.map(|transaction| transaction.written()).unwrap_or_default(),
             given: Arc::clone(&self.client.given),
             settings: self.client.settings(),
+            locks: Arc::clone(&self.client.locks),
             recursion_limit: self.client.recursion_limit,
             now_micros: self.options.clock.now_micros(),
         }

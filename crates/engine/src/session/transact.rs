@@ -57,6 +57,7 @@ impl Session {
                 self.client.durability = durability;
             }
             self.end_cursors(is_committed);
+            self.client.locks.end_transaction();
         }
         if let (Some(access), Ok(_)) = (chained, &result) {
             self.begin_or_end(TransactionStatement::Begin { access, tag: "BEGIN" })?;

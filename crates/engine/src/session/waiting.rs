@@ -120,6 +120,22 @@ impl Session {
         self.hand_over(Wait::Again)
     }
 
+    /// Ends the statement that runs: its connection waits for a lock, and it is attempted from its
+    /// beginning.
+    ///
+    /// # Errors
+    /// Always: that of a statement that waits, or, of a session by itself, that there is none to
+    /// wait for.
+    pub(super) fn wait_for_lock(&mut self) -> Error {
+        if !self.hands_over() {
+            return Error::new(ErrorKind::Unavailable, "could not obtain the advisory lock")
+                .with_sqlstate("55P03")
+                .with_hint("Another client holds it. pg_try_advisory_lock tells so without an error.");
+        }
+        self.waits.asked = 0;
+        self.hand_over(Wait::Lock)
+    }
+
     fn note_answer(&mut self, answer: PendingAnswer) {
         self.waits.answers.truncate(self.waits.asked);
         self.waits.answers.push(answer);

@@ -1,6 +1,7 @@
 //! A session from outside: statements in, answers out, under 0, 1 and 2 workers.
 #![allow(clippy::unwrap_used)]
 
+mod advisory;
 mod again;
 mod altered;
 mod analyze;

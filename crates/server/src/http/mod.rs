@@ -56,14 +56,17 @@ fn routes(shared: Arc<ServerShared>) -> Router {
 pub(super) async fn connect(shared: &Arc<ServerShared>, headers: &HeaderMap) -> Result<Connection, Box<Response>> {
     let (shared, login) = (Arc::clone(shared), login(headers));
     let connected = spawn_blocking(move || {
-        let mut reads_only = false;
+        let mut known = None;
         if !shared.users.is_empty() {
-            let known = login.and_then(|(name, password)| Some(shared.users.check(&name, &password)?.read_only));
-            reads_only = known.ok_or_else(|| Box::new(unauthorized()))?;
+            let user = login.and_then(|(name, password)| Some((shared.users.check(&name, &password)?.read_only, name)));
+            known = Some(user.ok_or_else(|| Box::new(unauthorized()))?);
         }
         let mut connection = shared.database.connect().map_err(|error| Box::new(refused(&error)))?;
-        if reads_only {
-            connection.forbid_writes();
+        if let Some((reads_only, name)) = known {
+            connection.log_in(&name).map_err(|error| Box::new(refused(&error)))?;
+            if reads_only {
+                connection.forbid_writes();
+            }
         }
         Ok(connection)
     });

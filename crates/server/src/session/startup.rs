@@ -119,6 +119,11 @@ pub(super) fn log_in(
             return Ok(None);
         }
     };
+    if let Err(error) = connection.log_in(&login.user) {
+        reply::plain(&mut frames.out, Severity::Fatal, error.sqlstate(), &error.message);
+        frames.flush()?;
+        return Ok(None);
+    }
     if known.is_some_and(|known| known.read_only) {
         connection.forbid_writes();
     }

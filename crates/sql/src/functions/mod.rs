@@ -51,6 +51,7 @@ pub(crate) mod settle_numbers;
 pub(crate) mod similar;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod text_hash;
 pub(crate) mod texts;
 pub(crate) mod totals;
 pub(crate) mod trigonometry;

@@ -23,6 +23,7 @@ use crate::functions::numerics::Negative;
 use crate::functions::of_numbers::OfNumbers;
 use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
+use crate::functions::text_hash::TextHash;
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
@@ -87,6 +88,7 @@ impl Functions {
             .chain(user_types::all())
             .chain(trigonometry::all())
             .chain(cut_time::all())
+            .chain([TextHash::udf(), TextHash::extended_udf()])
             .chain([similar::udf(), IntervalLength::udf(), DistinctLengths::udf(), IsFinite::udf(), Factorial::udf()])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))

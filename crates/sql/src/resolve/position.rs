@@ -14,7 +14,7 @@ use crate::syntax::names::fold;
 use crate::syntax::walk::{Look, Looking, look};
 
 /// Functions of other systems, or of types that there are not, and what is written here.
-const ELSEWHERE: [(&str, &str); 88] = [
+const ELSEWHERE: [(&str, &str); 87] = [
     ("abbrev", ADDRESSES),
     ("approx_count_distinct", "Write count(DISTINCT x): it is exact, and kept current."),
     ("array_extract", "Write list[n]; the first element is 1."),
@@ -38,7 +38,6 @@ const ELSEWHERE: [(&str, &str); 88] = [
     ("get_json_object", DOCUMENTS),
     ("getdate", "Write now()."),
     ("group_concat", "Write string_agg(text, ',')."),
-    ("hashtext", "Write md5(text)."),
     ("hop_end", WINDOWS),
     ("hop_start", WINDOWS),
     ("host", ADDRESSES),

@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(sized("WITH c AS (SELECT a FROM t) SELECT 1 FROM c, C"), (7, 0));
         assert_eq!(
             sized("WITH c AS (SELECT a FROM t) SELECT 1 FROM (WITH c AS (SELECT 1) SELECT 2 FROM c) x, c"),
-            (9, 0)
+            (8, 0)
         );
         assert_eq!(sized("WITH RECURSIVE c AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT 1 FROM c"), (5, 0));
         let doubled: String = (1..200).map(|n| format!(", d{n} AS (SELECT 1 FROM d{0}, d{0})", n - 1)).collect();

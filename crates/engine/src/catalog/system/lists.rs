@@ -5,7 +5,7 @@ use anabranch_sql::pg_types::{element_of, oid};
 use super::schema::oid_of;
 
 /// The database's name, and that of the one who owns all.
-pub(super) const DATABASE: &str = "anabranch";
+pub(crate) const DATABASE: &str = "anabranch";
 
 /// Lines of types: number, name, length, by value, kind, category, preferred, delimiter, element,
 /// array, collation.

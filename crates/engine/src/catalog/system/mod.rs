@@ -24,6 +24,7 @@ mod engine;
 mod functions;
 mod information;
 mod lists;
+mod roles;
 mod rows;
 mod schema;
 mod snapshot;
@@ -36,6 +37,7 @@ use datafusion_expr::ScalarUDF;
 use crate::error::Error;
 
 pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
+pub(crate) use lists::DATABASE;
 pub(crate) use schema::{OPERATORS, Row, SystemCell, relation};
 pub(crate) use snapshot::Snapshot;
 

@@ -1,6 +1,7 @@
 //! Rows of `pg_catalog`.
 
 use super::lists::{DATABASE, SETTINGS, type_lines};
+use super::roles::{roles, users};
 use super::schema::{Row, SystemCell};
 use super::snapshot::{
     COLUMNS_MAX, DescribedIndex, DescribedReference, DescribedRelation, DescribedSequence, INFORMATION_SCHEMA, OWNER,
@@ -23,7 +24,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_am", |_| ams()),
     ("pg_attrdef", attrdefs),
     ("pg_attribute", attributes),
-    ("pg_authid", |_| roles("rolname")),
+    ("pg_authid", roles),
     ("pg_class", classes),
     ("pg_collation", |_| collations()),
     ("pg_constraint", constraints),
@@ -33,14 +34,14 @@ const FILLED: &[(&str, Rows)] = &[
     ("pg_indexes", shown_indexes),
     ("pg_matviews", |snapshot| shown_views(snapshot, 'm')),
     ("pg_namespace", namespaces),
-    ("pg_roles", |_| roles("rolname")),
+    ("pg_roles", roles),
     ("pg_sequence", sequences),
     ("pg_sequences", shown_sequences),
     ("pg_settings", |_| settings()),
     ("pg_tables", tables),
     ("pg_tablespace", |_| tablespaces()),
     ("pg_type", |snapshot| types().into_iter().chain(user_types(snapshot)).collect()),
-    ("pg_user", |_| users()),
+    ("pg_user", users),
     ("pg_views", |snapshot| shown_views(snapshot, 'v')),
 ];
 
@@ -418,32 +419,6 @@ fn databases() -> Vec<Row> {
         ("dattablespace", 1_663u32.into()),
         ("datcollate", "C".into()),
         ("datctype", "C".into()),
-    ]]
-}
-
-fn roles(name: &'static str) -> Vec<Row> {
-    vec![vec![
-        ("oid", OWNER.into()),
-        (name, DATABASE.into()),
-        ("rolsuper", true.into()),
-        ("rolinherit", true.into()),
-        ("rolcreaterole", true.into()),
-        ("rolcreatedb", true.into()),
-        ("rolcanlogin", true.into()),
-        ("rolreplication", false.into()),
-        ("rolbypassrls", true.into()),
-        ("rolconnlimit", (-1).into()),
-    ]]
-}
-
-fn users() -> Vec<Row> {
-    vec![vec![
-        ("usename", DATABASE.into()),
-        ("usesysid", OWNER.into()),
-        ("usecreatedb", true.into()),
-        ("usesuper", true.into()),
-        ("userepl", false.into()),
-        ("usebypassrls", true.into()),
     ]]
 }
 

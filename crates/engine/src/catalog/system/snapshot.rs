@@ -45,6 +45,8 @@ pub(crate) struct Snapshot {
     pub(super) sequences: Vec<DescribedSequence>,
     /// Types of users: numbers and what they are.
     pub(super) types: Vec<(u32, CreateType)>,
+    /// Users that have logged in.
+    pub(super) users: Vec<String>,
 }
 
 /// A sequence, or the counter of a column.
@@ -204,13 +206,18 @@ impl Snapshot {
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         let sequences = described_sequences(sequences, &objects, &relations, &schemas);
-        Snapshot { relations, indexes, schemas, sequences, types: vec![] }
+        Snapshot { relations, indexes, schemas, sequences, types: vec![], users: vec![] }
     }
 
     /// The same with types of users.
     pub(crate) fn with_types(self, types: &BTreeMap<String, UserType>) -> Snapshot {
         let types = types.values().map(|known| (number(known.id), known.made.clone())).collect();
         Snapshot { types, ..self }
+    }
+
+    /// The same with users.
+    pub(crate) fn with_users(self, users: &[String]) -> Snapshot {
+        Snapshot { users: users.to_vec(), ..self }
     }
 
     /// Numbers and names of sequences, those of columns too.

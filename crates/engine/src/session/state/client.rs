@@ -16,6 +16,7 @@ use crate::catalog::Given;
 use crate::prepared::Prepared;
 use crate::session::outcome::Rows;
 use crate::session::setting_functions::ClientSettings;
+use crate::session::state::advisory::{AdvisoryLocks, ClientLocks};
 use crate::session::state::copying::Copying;
 use crate::session::state::cursors::Cursors;
 use crate::session::state::options::Options;
@@ -41,6 +42,8 @@ pub(crate) struct Client {
     pub variables: Arc<Variables>,
     /// What `set_config` has asked for in the statement that runs.
     pub wanted_settings: Arc<Mutex<Vec<WantedSetting>>>,
+    /// Its part in the advisory locks.
+    pub locks: Arc<ClientLocks>,
     /// Statements of PREPARE, by name.
     pub statements: BTreeMap<String, Prepared>,
     /// Cursors of DECLARE.
@@ -72,7 +75,7 @@ impl Client {
         ClientSettings { variables: Arc::clone(&self.variables), wanted: Arc::clone(&self.wanted_settings) }
     }
 
-    pub fn new(number: u64, account: Account, options: &Options) -> Client {
+    pub fn new(number: u64, account: Account, locks: &AdvisoryLocks, options: &Options) -> Client {
         Client {
             number,
             held: account.hold(MemoryPart::Held),
@@ -80,6 +83,7 @@ impl Client {
             transaction: None,
             variables: Arc::default(),
             wanted_settings: Arc::default(),
+            locks: Arc::new(locks.client()),
             statements: BTreeMap::new(),
             cursors: Cursors::default(),
             copying: None,

@@ -4,6 +4,7 @@
 //! statement: those stand in the files beside the folder, each with the part of [`Session`]'s
 //! methods that it is about.
 
+pub(crate) mod advisory;
 pub(crate) mod bound;
 pub(crate) mod client;
 pub(crate) mod copying;
@@ -33,6 +34,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::pump::Pump;
 
+use advisory::AdvisoryLocks;
 use bound::BoundStatement;
 use client::Client;
 use followed::Followed;
@@ -87,6 +89,8 @@ pub struct Session {
     pub(crate) progress: Progress,
     /// What the client has of its own. While a connection is served it is the connection's.
     pub(crate) client: Client,
+    /// What clients have locked by agreement.
+    pub(crate) locks: AdvisoryLocks,
     /// What stands for the parameters of the statement that runs.
     pub(crate) bound: BoundStatement,
     /// What connections know without asking.
@@ -103,9 +107,11 @@ impl Session {
     /// `Unavailable` when threads cannot be started.
     pub fn new(options: Options) -> Result<Session, Error> {
         let cluster = Cluster::start(options.workers, options.merge_effort)?;
+        let locks = AdvisoryLocks::default();
         Ok(Session {
             catalog: Catalog::default(),
-            client: Client::new(0, cluster.client_account(0), &options),
+            client: Client::new(0, cluster.client_account(0), &locks, &options),
+            locks,
             cluster,
             timeline: Timeline::new(options.clock.now_micros()),
             dataflows: Dataflows::default(),

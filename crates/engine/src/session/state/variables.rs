@@ -8,6 +8,7 @@
 //! `default_transaction_read_only`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_sql::statement::SettingScope;
@@ -45,10 +46,13 @@ pub(crate) struct Setting {
 }
 
 macro_rules! variables {
-    ($($name:literal $default:literal $takes:expr, $meaning:literal;)*) => {
+    ($($name:tt $default:literal $takes:expr, $meaning:literal;)*) => {
         &[$(Setting { name: $name, default: $default, takes: $takes, meaning: $meaning }),*]
     };
 }
+
+/// The parameter that tells the user.
+const USER: &str = "session_authorization";
 
 pub(crate) const UTF8: &[&str] = &["utf8", "utf-8", "unicode"];
 pub(crate) const UTC: &[&str] =
@@ -82,10 +86,11 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
     "intervalstyle" "postgres" SettingTakes::Only(&["postgres"]), "how intervals are shown";
     "is_superuser" "on" SettingTakes::Nothing, "there are no roles";
     "jit" "off" SettingTakes::Text, "has no effect";
-    "lock_timeout" "0" SettingTakes::Time, "has no effect: no statement waits for a lock";
+    "lock_timeout" "0" SettingTakes::Time, "how long a statement may wait for an advisory lock; 0 is for ever";
     "max_identifier_length" "63" SettingTakes::Nothing, "has no effect: names may be longer";
     "row_security" "on" SettingTakes::Switch, "has no effect";
     "search_path" "public" SettingTakes::Schemas(PATH), "names without a schema mean objects of public";
+    USER "anabranch" SettingTakes::Nothing, "the user that the client has logged in as";
     "server_encoding" "UTF8" SettingTakes::Nothing, "the encoding of texts";
     "server_version" "15.0" SettingTakes::Nothing, "the version of PostgreSQL that answers are compared with";
     "server_version_num" "150000" SettingTakes::Nothing, "the same as a number";
@@ -108,6 +113,8 @@ pub(crate) struct Variables {
     pub(crate) before: Option<BTreeMap<String, String>>,
     /// `SET LOCAL` of the open transaction.
     pub(crate) local: BTreeMap<String, String>,
+    /// The user that has logged in.
+    pub(crate) user: Option<Arc<str>>,
 }
 
 /// What `set_config` asks for.
@@ -148,16 +155,28 @@ impl Variables {
 
     /// The value that a parameter was given.
     pub fn get_set(&self, name: &str) -> Option<&str> {
+        if name == USER {
+            return self.user.as_deref();
+        }
         self.local.get(name).or_else(|| self.set.get(name)).map(String::as_str)
     }
 
     /// How long a statement may run.
     pub fn statement_timeout(&self) -> Option<Duration> {
+        self.time_limit("statement_timeout")
+    }
+
+    /// How long a statement may wait for a lock.
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.time_limit("lock_timeout")
+    }
+
+    fn time_limit(&self, name: &str) -> Option<Duration> {
         // (Most clients set none.)
         if self.set.is_empty() && self.local.is_empty() {
             return None;
         }
-        let millis = parse_time(self.get("statement_timeout")?)?;
+        let millis = parse_time(self.get(name)?)?;
         u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis)
     }
 

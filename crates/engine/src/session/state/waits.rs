@@ -93,6 +93,8 @@ pub(crate) struct Waiting {
 pub(crate) enum Wait {
     /// For a while.
     Again,
+    /// For a lock that another client holds.
+    Lock,
     /// For an answer about these relations; the dataflow was installed for it.
     Read { asked: Asked<PeekResult>, relations: Vec<String>, version: u64, at: Time, dataflow: Option<DataflowId> },
     /// For dataflows to be complete.
@@ -126,6 +128,7 @@ impl std::fmt::Debug for Wait {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Wait::Again => "Again",
+            Wait::Lock => "Lock",
             Wait::Read { .. } => "Read",
             Wait::Reach(_) => "Reach",
         })
@@ -164,7 +167,7 @@ impl Waiting {
     pub fn wait(self, timeout: Duration) -> Result<Over, Box<Waiting>> {
         let Waiting { mut attempt, wait } = self;
         match wait {
-            Wait::Again => {
+            Wait::Again | Wait::Lock => {
                 std::thread::sleep(timeout);
                 Ok(Over::answered(attempt, None))
             }
@@ -194,7 +197,7 @@ impl Waiting {
     pub fn dataflow(&self) -> Option<DataflowId> {
         match &self.wait {
             Wait::Read { dataflow, .. } => *dataflow,
-            Wait::Again | Wait::Reach(_) => None,
+            Wait::Again | Wait::Lock | Wait::Reach(_) => None,
         }
     }
 
@@ -207,6 +210,7 @@ impl Waiting {
     pub fn pace(&self) -> Duration {
         match &self.wait {
             Wait::Again => Duration::from_millis(2),
+            Wait::Lock => Duration::from_millis(10),
             Wait::Read { .. } | Wait::Reach(_) => Duration::from_millis(20),
         }
     }

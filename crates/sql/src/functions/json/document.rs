@@ -4,7 +4,7 @@
 //! document's, so what is taken out of a `json` is written as it was, and what is taken out of a
 //! `jsonb` is in normal form. Cost: one pass over the document a call.
 
-use anabranch_batch::json::normal;
+use anabranch_batch::json::{fault, normal};
 
 /// The most arrays and objects in each other.
 const DEPTH_MAX: usize = 500;
@@ -44,7 +44,7 @@ impl<'a> Document<'a> {
         reader.skip();
         match root.filter(|_| reader.at == text.len()) {
             Some(root) => Ok(Document { text, root }),
-            None => Err("invalid input syntax for type json".to_string()),
+            None => Err(fault(text)),
         }
     }
 

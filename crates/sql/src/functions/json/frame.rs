@@ -99,7 +99,7 @@ pub(super) enum FrameOut {
 
 /// A text as a document in normal form.
 pub(super) fn normalised(text: String) -> Result<FrameOut, String> {
-    json::normal(&text).map(FrameOut::Text).ok_or_else(|| "invalid input syntax for type json".to_string())
+    json::normal(&text).map(FrameOut::Text).ok_or_else(|| json::fault(&text))
 }
 
 pub(super) type Compute = fn(&[Arg]) -> Result<FrameOut, String>;

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
-use anabranch_batch::json::normal;
+use anabranch_batch::json::{fault, normal};
 use datafusion_expr::ScalarUDF;
 
 use build::{array_of, joined, line, object_of, object_of_lists, of_list, pair};
@@ -367,7 +367,7 @@ fn push_stripped(document: &Document<'_>, node: &DocumentNode, comma: &str, colo
 }
 
 fn pretty(args: &[Arg]) -> Result<FrameOut, String> {
-    let text = normal(args[0].text()).ok_or("invalid input syntax for type json")?;
+    let text = normal(args[0].text()).ok_or_else(|| fault(args[0].text()))?;
     let document = Document::read(&text)?;
     let mut out = String::new();
     push_pretty(&document, &document.root, 0, &mut out);

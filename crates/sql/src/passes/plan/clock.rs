@@ -37,6 +37,10 @@ impl Clock {
         })?;
         match found {
             None => Ok(()),
+            Some((name, _)) if name.contains("advisory") => Err(SqlError::unsupported(
+                format!("function {name}() in a view"),
+                "Locks are held by clients: take them in a statement of their own.",
+            )),
             Some((name, Volatility::Volatile)) => Err(SqlError::unsupported(
                 format!("function {name}() in a view"),
                 "A view's rows are a function of its inputs: compute the value in INSERT and keep it in a column.",
@@ -46,7 +50,7 @@ impl Clock {
                 "A view's rows are a function of its inputs: keep the number in a column of a table.",
             )),
             Some((name, _)) if name == "current_setting" => Err(SqlError::unsupported(
-                format!("function {name}() in a view"),
+                format!("{name}(), or current_user, in a view"),
                 "A view's rows are the same for all clients: compare with the setting when you SELECT from the view.",
             )),
             Some((name, _)) => Err(SqlError::unsupported(
@@ -60,23 +64,25 @@ impl Clock {
 
 /// Whether a function that is not immutable depends on more than its arguments and settings we fix.
 fn is_unsteady(name: &str) -> bool {
-    matches!(
-        name,
-        "now"
-            | "current_timestamp"
-            | "current_date"
-            | "current_time"
-            | "today"
-            | "random"
-            | "uuid"
-            | "rand"
-            | "nextval"
-            | "currval"
-            | "setval"
-            | "lastval"
-            | "__sequence_last"
-            | "__sequence_called"
-            | "current_setting"
-            | "set_config"
-    )
+    let is_lock = name.starts_with("pg_advisory_") || name.starts_with("pg_try_advisory_");
+    is_lock
+        || matches!(
+            name,
+            "now"
+                | "current_timestamp"
+                | "current_date"
+                | "current_time"
+                | "today"
+                | "random"
+                | "uuid"
+                | "rand"
+                | "nextval"
+                | "currval"
+                | "setval"
+                | "lastval"
+                | "__sequence_last"
+                | "__sequence_called"
+                | "current_setting"
+                | "set_config"
+        )
 }

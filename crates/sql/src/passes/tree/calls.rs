@@ -74,7 +74,8 @@ fn constant(word: &str) -> Option<&'static str> {
         "localtimestamp" => Some("CAST(now() AS timestamp)"),
         "localtime" => Some("CAST(CAST(now() AS timestamp) AS time)"),
         "current_schema" => Some("'public'"),
-        "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => Some("'anabranch'"),
+        "current_user" | "session_user" | "current_role" | "user" => Some("current_setting('session_authorization')"),
+        "current_catalog" => Some("'anabranch'"),
         _ => None,
     }
 }

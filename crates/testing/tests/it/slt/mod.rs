@@ -87,6 +87,7 @@ macro_rules! files {
 }
 
 files!(
+    advisory_locks,
     aggregates,
     alike,
     answers,
