@@ -168,7 +168,7 @@ impl<'s> Chain<'s> {
 
     /// Whether rows of equal `key` are on one worker: those of equal values in some of its columns
     /// are. (Rows of no key are on one worker all together, which nothing else is to be.)
-    fn is_together(&self, key: &[usize]) -> bool {
+    pub(crate) fn is_together(&self, key: &[usize]) -> bool {
         let is_part = |placed: &Vec<usize>| !placed.is_empty() && placed.iter().all(|column| key.contains(column));
         self.is_placed(key) || self.placed_by.as_ref().is_some_and(is_part)
     }

@@ -2,8 +2,9 @@
 //! subscribed.
 //!
 //! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the
-//! collection below `upper`, in order of time. Equal rows meet on one worker first, so that what
-//! cancels is not seen.
+//! collection below `upper` on its worker, in order of time. The caller sums up what several workers
+//! have of one time. Rows that may be taken back meet their equals on one worker first, so that what
+//! cancels is not kept either; others stay where they are.
 //!
 //! A capture that is not fetched is *full* when its changes take more than [`Bounds::bytes_max`];
 //! the first changes after a fetch are not counted, since a snapshot or a commit comes as a whole.
@@ -204,15 +205,21 @@ fn column_bytes(column: &ArrayRef) -> usize {
 /// Shared between the dataflow and the worker.
 pub type CaptureRef = Rc<RefCell<Captured>>;
 
-/// Collects the changes of a chain's rows, of `n_columns` columns.
-pub fn capture(chain: Chain<'_>, n_columns: usize, bounds: Bounds) -> CaptureRef {
+/// Collects the changes of a chain's rows, which meet their equals by all of `n_columns` columns if
+/// that is told.
+pub fn capture(chain: Chain<'_>, n_columns: Option<usize>, bounds: Bounds) -> CaptureRef {
     let account = chain.worker().account().clone();
     let captured = Rc::new(RefCell::new(Captured::new(bounds, account.clone())));
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
     let mut errors = Pending::default();
     let mut waiting = Gauge::new(account, MemoryPart::Changes);
-    chain.by_key((0..n_columns).collect()).into_end("Capture".to_owned(), None, move |turn, _| {
+    let all: Option<Vec<usize>> = n_columns.map(|n_columns| (0..n_columns).collect());
+    let chain = match all.filter(|all| !chain.is_together(all)) {
+        Some(all) => chain.by_key(all),
+        None => chain,
+    };
+    chain.into_end("Capture".to_owned(), None, move |turn, _| {
         let n_rows = turn.out.rows.iter().map(Batch::len).sum();
         turn.out.rows.into_iter().for_each(|batch| rows.push(batch));
         turn.out.errors.into_iter().for_each(|batch| errors.push(batch));

@@ -278,7 +278,7 @@ mod tests {
         };
         let ((changes, literals), dataflow) = worker.dataflow("two ends", |scope| {
             let literals = constant(scope.clone(), 0, Some(rows(&[7], 5)));
-            (capture(import(scope, vec![input]), 1, Bounds::NONE), capture(literals, 1, Bounds::NONE))
+            (capture(import(scope, vec![input]), Some(1), Bounds::NONE), capture(literals, Some(1), Bounds::NONE))
         });
         worker.step();
         assert!(!worker.has_dataflows, "timely has nothing to do");

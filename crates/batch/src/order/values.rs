@@ -23,6 +23,9 @@ use crate::cells::{ByteCells, Cells, cells};
 /// So few rows are compared with each other.
 const COMPARED_ROWS_MAX: usize = 24;
 
+/// So many runs are merged rather than sorted.
+const RUNS_MAX: usize = 8;
+
 /// Rows that still tie after so many columns, or so many pieces of a text, are compared, however
 /// many they are: each step is a call within the one before, and the stack is a worker's.
 const STEPS_MAX: usize = 32;
@@ -60,9 +63,75 @@ impl<'a> ValueOrder<'a> {
         first.is_none_or(|(prefixes, _)| prefixes[a as usize] == prefixes[b as usize]) && self.compare(a, b).is_eq()
     }
 
-    /// Sorts rows, which come in ascending order of their numbers.
+    /// Sorts rows, which come in ascending order of their numbers. A few runs that are in order, as
+    /// several workers give them, are merged.
     pub fn sort(&self, rows: &mut [u32]) {
-        self.sort_from(0, rows);
+        match self.runs(rows) {
+            Some(ends) => self.merge(rows, ends),
+            None => self.sort_from(0, rows),
+        }
+    }
+
+    /// The ends of the runs that are in order, if there are few.
+    fn runs(&self, rows: &[u32]) -> Option<Vec<usize>> {
+        if rows.len() <= COMPARED_ROWS_MAX || self.columns.is_empty() {
+            return None;
+        }
+        let mut ends = Vec::with_capacity(RUNS_MAX + 1);
+        for (at, pair) in rows.windows(2).enumerate() {
+            if self.order_of(pair[0], pair[1]).is_gt() {
+                if ends.len() + 1 == RUNS_MAX {
+                    return None;
+                }
+                ends.push(at + 1);
+            }
+        }
+        ends.push(rows.len());
+        Some(ends)
+    }
+
+    /// Order of two rows, by the prefixes of the first column where these tell it.
+    #[inline]
+    fn order_of(&self, a: u32, b: u32) -> Ordering {
+        let (prefixes, exact) = self.prefixes(0);
+        let behind = || self.comparator.compare_from(usize::from(*exact), a as usize, b as usize);
+        prefixes[a as usize].cmp(&prefixes[b as usize]).then_with(behind)
+    }
+
+    fn prefixes(&self, column: usize) -> &(Vec<u64>, bool) {
+        self.prefixes[column].get_or_init(|| ascending_prefixes(&self.columns[column], self.n_rows))
+    }
+
+    /// Merges neighbouring runs, until there is one.
+    fn merge(&self, rows: &mut [u32], mut ends: Vec<usize>) {
+        let mut merged = Vec::with_capacity(if ends.len() > 1 { rows.len() } else { 0 });
+        while ends.len() > 1 {
+            let (mut start, mut joined) = (0, Vec::with_capacity(ends.len().div_ceil(2)));
+            for pair in ends.chunks(2) {
+                let (middle, end) = (pair[0], pair[pair.len() - 1]);
+                self.merge_two(&rows[start..middle], &rows[middle..end], &mut merged);
+                joined.push(end);
+                start = end;
+            }
+            rows.copy_from_slice(&merged);
+            merged.clear();
+            ends = joined;
+        }
+    }
+
+    /// Appends two runs as one; of equal rows those of the first come first.
+    fn merge_two(&self, mut first: &[u32], mut second: &[u32], out: &mut Vec<u32>) {
+        while let ([a, first_rest @ ..], [b, second_rest @ ..]) = (first, second) {
+            if self.order_of(*a, *b).is_le() {
+                out.push(*a);
+                first = first_rest;
+            } else {
+                out.push(*b);
+                second = second_rest;
+            }
+        }
+        out.extend_from_slice(first);
+        out.extend_from_slice(second);
     }
 
     /// Sorts rows that are equal in the columns before `first`.
@@ -73,8 +142,7 @@ impl<'a> ValueOrder<'a> {
         if rows.len() <= COMPARED_ROWS_MAX || first >= STEPS_MAX {
             return self.compare_all(first, rows);
         }
-        let (prefixes, exact) =
-            self.prefixes[first].get_or_init(|| ascending_prefixes(&self.columns[first], self.n_rows));
+        let (prefixes, exact) = self.prefixes(first);
         sort_rows_by_hash(rows, prefixes);
         for ties in rows.chunk_by_mut(|&a, &b| prefixes[a as usize] == prefixes[b as usize]) {
             match (exact, cells(&self.columns[first])) {
@@ -194,6 +262,15 @@ mod tests {
             let equal = rows.windows(2).filter(|pair| order.is_equal(pair[0], pair[1])).count();
             let wanted = rows.windows(2).filter(|pair| order.compare(pair[0], pair[1]).is_eq()).count();
             assert_eq!(equal, wanted);
+            // Runs that are in order, of several workers.
+            let n_runs = 1 + rng.below(RUNS_MAX + 2);
+            let cut: Vec<Vec<u32>> = rows.chunks(rows.len().div_ceil(n_runs).max(1)).map(<[u32]>::to_vec).collect();
+            let mut cut: Vec<u32> = cut.into_iter().rev().flatten().collect();
+            let mut expected = cut.clone();
+            order.sort(&mut cut);
+            expected.sort_by(|&a, &b| order.compare(a, b));
+            let same = |(a, b): (&u32, &u32)| order.compare(*a, *b).is_eq();
+            assert!(cut.iter().zip(&expected).all(same) && cut.is_sorted_by(|&a, &b| order.compare(a, b).is_le()));
         }
     }
 

@@ -143,7 +143,11 @@ pub(crate) fn render<'s>(
     renderer.user = StepId(physical.steps.len());
     let exports = renderer.exports();
     let capture = match wanted {
-        Egress::Changes(bounds) => Some(capture(renderer.chain(physical.root), physical.types.len(), bounds)),
+        Egress::Changes(bounds) => {
+            // (Rows that only come have nothing to meet: moving them costs more than making them.)
+            let meets_by = (!physical.is_append_only).then_some(physical.types.len());
+            Some(capture(renderer.chain(physical.root), meets_by, bounds))
+        }
         _ => None,
     };
     let events = (wanted == Egress::Events).then(|| egress(renderer.chain(physical.root)));

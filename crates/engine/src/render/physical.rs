@@ -42,6 +42,8 @@ pub struct Physical {
     pub types: Vec<DataType>,
     /// Steps that yield the exported arrangements, in order of the exports.
     pub exports: Vec<(Export, StepId)>,
+    /// Whether the root's rows are never taken back.
+    pub is_append_only: bool,
     /// The root's rows of which no change will come.
     pub floor: Option<LimitStep>,
     /// What steps compute, inputs before users; for people.

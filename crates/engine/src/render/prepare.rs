@@ -55,8 +55,9 @@ pub(crate) fn prepare(
         exported.push((export.clone(), preparer.arrange_step(root, &export.key, &types)));
     }
     let floor = preparer.floor_of(plan);
+    let is_append_only = bounds::is_append_only(plan, &Reading(reads));
     let PreparerFrame { steps, plans, .. } = preparer.frames.pop().expect("loops are prepared one inside the other");
-    Ok(Physical { steps, root, types, exports: exported, floor, plans })
+    Ok(Physical { steps, root, types, exports: exported, is_append_only, floor, plans })
 }
 
 pub(super) struct Preparer<'a> {

@@ -70,6 +70,27 @@ fn times_increase_and_a_commit_is_whole() {
     });
 }
 
+/// Rows that only come stay on the worker that has them; the session sums up those of all.
+#[test]
+fn equal_rows_of_several_workers_are_told_once() {
+    with_workers(|session| {
+        run(session, "CREATE TABLE t (a bigint, g text) APPEND ONLY");
+        let all = subscribe(session, "SUBSCRIBE (SELECT a, g FROM t WHERE a >= 0)");
+        run(session, "INSERT INTO t SELECT n % 5000, 'g' || n % 7 FROM generate_series(0, 69999) AS s(n)");
+        let Changes::Rows(batch) = session.next_changes(&all, LONG).unwrap() else { panic!() };
+        let lines = batch_lines(&batch);
+        let mut rows: Vec<(i64, String)> = Vec::new();
+        for line in &lines {
+            let mut cells = line.split(' ').skip(1);
+            assert_eq!(cells.next(), Some("2"), "{line}");
+            rows.push((cells.next().unwrap().parse().unwrap(), cells.next().unwrap().to_owned()));
+        }
+        assert!(rows.len() == 35_000 && rows.is_sorted());
+        rows.dedup();
+        assert_eq!(rows.len(), 35_000);
+    });
+}
+
 #[test]
 fn a_subscription_ends_with_its_sources() {
     with_workers(|session| {
