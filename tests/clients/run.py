@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.parse
 
 HERE = pathlib.Path(__file__).parent
 
@@ -35,6 +36,7 @@ class At:
     ca: str | None
     cache: pathlib.Path
     http: int
+    program: str = ""
 
     def environment(self):
         names = {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGUSER": self.user, "PGPASSWORD": self.password,
@@ -79,7 +81,7 @@ def server(program, cache):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                     break
                 time.sleep(0.05)
-            yield At(port, "ann", "s3cret pass", "reader", cert, cache, http)
+            yield At(port, "ann", "s3cret pass", "reader", cert, cache, http, program)
         finally:
             process.send_signal(signal.SIGTERM)
             if process.wait(30) != 0:
@@ -161,6 +163,15 @@ def http(at):
         raise AssertionError("a number was divided by zero")
     except urllib.error.HTTPError as error:
         assert error.code == 400 and json.load(error)["code"] == "22012"
+    # A transaction ends with its request.
+    ask("/query", b"BEGIN; INSERT INTO ht VALUES (2); COMMIT; BEGIN; INSERT INTO ht VALUES (3); ROLLBACK")
+    try:
+        ask("/query", b"BEGIN; INSERT INTO ht VALUES (4)")
+        raise AssertionError("a transaction was left open")
+    except urllib.error.HTTPError as error:
+        assert error.code == 400 and json.load(error)["code"] == "25000"
+    answer = json.load(ask("/query", b"DELETE FROM ht WHERE a > 1 RETURNING a, current_user AS by"))
+    assert answer["rows"] == [{"a": 2, "by": at.user}], answer
     text = ask("/metrics").read().decode()
     assert "# HELP anabranch_statements" in text and "# TYPE anabranch_connections gauge" in text, text
     with ask("/subscribe?relation=ht") as events:
@@ -173,6 +184,22 @@ def http(at):
     assert (change["diff"], change["time_1"], change["diff_1"]) == (1, 77, 88), change
     answer = json.load(ask("/query", b"SELECT 1 AS a, 2 AS a"))
     assert answer["rows"] == [{"a": 1, "a_1": 2}], answer
+
+
+def shell(at):
+    """Our own: TLS with the server's certificate checked, which is its own authority."""
+    def ask(host, root, sql="SELECT current_user AS me, pg_typeof(1)"):
+        address = (f"postgresql://{at.user}:{urllib.parse.quote(at.password)}@{host}:{at.port}/anabranch"
+                   f"?sslmode=verify-full&sslrootcert={root}")
+        return subprocess.run([at.program, "--connect", address, "-c", sql], capture_output=True, text=True, timeout=60)
+
+    told = ask("localhost", at.ca)
+    assert told.returncode == 0 and at.user in told.stdout, told
+    assert ask("127.0.0.1", at.ca).returncode == 0
+    with tempfile.TemporaryDirectory() as folder:
+        other, _ = certificate(pathlib.Path(folder))
+        told = ask("localhost", other)
+        assert told.returncode != 0 and "certificate" in told.stderr + told.stdout, told
 
 
 # Checks that do not hold yet, and why. They run when they are named.
@@ -213,7 +240,7 @@ def main():
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     import python_clients
-    checks = [psql, psql_copy, http, *python_clients.CHECKS, program_check("jdbc", "java", "javac", "mvn"),
+    checks = [psql, psql_copy, http, shell, *python_clients.CHECKS, program_check("jdbc", "java", "javac", "mvn"),
               program_check("jdbc", "java", "javac", "mvn", part="copy"), program_check("node", "node", "npm"),
               program_check("pgx", "go"), program_check("pgx", "go", part="copy")]
     passed = failed = 0

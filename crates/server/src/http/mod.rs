@@ -9,7 +9,7 @@ mod subscribe;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_engine::{Connection, Error, ErrorKind, Interrupt, Outcome};
+use anabranch_engine::{Connection, Error, ErrorKind, Interrupt, Outcome, TransactionState};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -143,7 +143,7 @@ async fn query(State(shared): State<Arc<ServerShared>>, headers: HeaderMap, body
     let answered = spawn_blocking(move || {
         shared.metrics.statements.inc();
         let outcome = connection.execute(&sql).and_then(|mut outcomes| answer(&mut connection, outcomes.pop()));
-        outcome.inspect_err(|_| {
+        outcome.and_then(|value| ended(&connection).map(|()| value)).inspect_err(|_| {
             shared.metrics.errors.inc();
         })
     });
@@ -151,6 +151,16 @@ async fn query(State(shared): State<Arc<ServerShared>>, headers: HeaderMap, body
         Ok(Ok(value)) => Json(value).into_response(),
         Ok(Err(error)) => refused(&error),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// A request is a client of its own, with which a transaction ends.
+fn ended(connection: &Connection) -> Result<(), Error> {
+    match connection.transaction() {
+        TransactionState::Idle => Ok(()),
+        _ => Err(Error::invalid("the request ends within a transaction, of which nothing is kept")
+            .with_sqlstate("25000")
+            .with_hint("Send BEGIN, the statements and COMMIT in one request.")),
     }
 }
 
