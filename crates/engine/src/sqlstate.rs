@@ -110,6 +110,9 @@ const PHRASES: &[(&str, &str)] = &[
     ("VIEW specifies more column names", "42601"),
     ("assignments to same column", "42601"),
     ("malformed array literal", "22P02"),
+    ("with matching dimensions", "2202E"),
+    ("cannot concatenate incompatible arrays", "2202E"),
+    ("cannot accumulate arrays", "2202E"),
     ("invalid regular expression", "2201B"),
     ("field value out of range", "22008"),
     ("cannot subtract infinite", "22008"),
@@ -166,6 +169,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("same number of columns", "42601"),
     ("cannot be matched", "42804"),
     ("cannot be cast", "42846"),
+    ("cannot cast type", "42846"),
+    ("cannot cast jsonb", "22023"),
     ("is of type", "42804"),
     ("must appear in", "42803"),
 ];

@@ -22,6 +22,7 @@ pub(crate) mod cut_time;
 pub(crate) mod decimal_text;
 pub(crate) mod deviations;
 pub(crate) mod digits;
+pub(crate) mod distinct_lists;
 pub(crate) mod enumerations;
 pub(crate) mod expanded;
 pub(crate) mod extract;

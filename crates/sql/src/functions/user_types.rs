@@ -1,7 +1,7 @@
 //! What casts to domains and enumerations mean, and the order of enumerations.
 //!
 //! ```text
-//! x::mood      __enum_in(x::text, 'mood', labels)              the text, marked, if it is a label
+//! x::mood      __enum_in(x, 'mood', labels)                    the text, marked, if it is a label
 //! x::posint    __domain_in(x::int, x::int > 0, 'problem', ..)  the value, if no test is false
 //! a.m < b.m    __enum_order(a.m, 'mood', labels) < __enum_order(b.m, 'mood', labels)
 //! ```
@@ -12,12 +12,14 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, Int32Array, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
-use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
+use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
 use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_marks::EnumMark;
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// A text as a value of an enumeration.
 pub(crate) const ENUM_IN: &str = "__enum_in";
@@ -63,6 +65,19 @@ impl Hash for TypeFunction {
     }
 }
 
+/// Refuses a cast of what is neither a text nor of the enumeration.
+fn check_read(from: &Field, mark: &EnumMark) -> DfResult<()> {
+    let is = from.data_type();
+    let other = match (EnumMark::of(from), form_of(from)) {
+        (Some(other), _) if other.name != mark.name => other.name,
+        (_, Some(DocumentForm::Json)) => "json".to_owned(),
+        (_, Some(DocumentForm::Jsonb)) => "jsonb".to_owned(),
+        _ if is_text(is) || is.is_null() => return Ok(()),
+        _ => sql_name(is),
+    };
+    plan_err!("cannot cast type {other} to {}", mark.name)
+}
+
 fn text_of(value: Option<&ScalarValue>) -> String {
     value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default().to_owned()
 }
@@ -95,7 +110,11 @@ impl ScalarUDFImpl for TypeFunction {
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         Ok(match self.verb {
             TypeVerb::EnumIn | TypeVerb::EnumLabel => {
-                Arc::new(EnumMark { name: argument(1), labels: argument(2) }.declare(field))
+                let mark = EnumMark { name: argument(1), labels: argument(2) };
+                if self.verb == TypeVerb::EnumIn {
+                    check_read(&args.arg_fields[0], &mark)?;
+                }
+                Arc::new(mark.declare(field))
             }
             TypeVerb::EnumOrder => Arc::new(field),
             TypeVerb::DomainIn => Arc::new(field.with_metadata(args.arg_fields[0].metadata().clone())),

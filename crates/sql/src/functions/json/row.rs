@@ -11,7 +11,7 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, lit,
 };
 
 use crate::resolve::documents::form_of;
@@ -28,6 +28,11 @@ struct DocumentRow {
 /// a document.
 pub(super) fn marked(row: &Expr, schema: &DFSchema, mark: fn(Expr) -> Expr) -> Option<Expr> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = row else { return None };
+    if func.name() == "struct" {
+        let named = args.iter().enumerate().flat_map(|(at, value)| [lit(format!("c{at}")), value.clone()]);
+        let row = ScalarFunction { func: datafusion_functions::core::named_struct(), args: named.collect() };
+        return marked(&Expr::ScalarFunction(row), schema, mark);
+    }
     let has_marks = func.name() == MARKED_ROW;
     let is_document = |value: &Expr| {
         let is_call = matches!(value, Expr::ScalarFunction(_));

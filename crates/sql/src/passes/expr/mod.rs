@@ -11,10 +11,12 @@ pub(crate) mod calls;
 pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
+mod document_casts;
 pub(crate) mod filter_arguments;
 mod greatest_arrays;
 mod kinds;
 pub(crate) mod marked_literals;
+pub(crate) mod matched;
 pub(crate) mod moments;
 pub(crate) mod numbers;
 mod ordered_tests;
@@ -71,6 +73,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "comparisons and casts within a kind of values",
         reason: "DataFusion takes dates and times for the numbers that they are kept as",
         example: "SELECT k FROM w WHERE d > k",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "refuse values without a common type",
+        run: Settle::Check(matched::check),
+        gives: "values of one kind in CASE, coalesce, greatest, least and arrays",
+        reason: "DataFusion takes dates for the numbers that they are kept as, and reads texts as numbers",
+        example: "SELECT CASE WHEN k = 1 THEN d ELSE 1 END AS q FROM w",
         without: Loss::Refusal,
     },
     Pass {
@@ -136,6 +146,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "neither keeps the mark of its values",
         example: "SELECT CASE WHEN j IS NULL THEN j ELSE '[1,2]' END AS q FROM codes",
         without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "casts of documents and uuids",
+        run: Settle::Expr(document_casts::settle),
+        gives: "the number or the boolean that a document is",
+        reason: "to DataFusion a document is a text, and 1.7 no text of an integer",
+        example: "SELECT '1.7'::jsonb::integer AS q FROM t",
+        without: Loss::Failure,
     },
     Pass {
         name: "defaults of lag and lead",

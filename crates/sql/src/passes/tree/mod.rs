@@ -49,6 +49,7 @@ mod recursion;
 mod refuse;
 mod reg_types;
 mod regression;
+mod repeated_columns;
 mod rows;
 mod series;
 mod session;

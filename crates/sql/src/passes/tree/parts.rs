@@ -6,13 +6,27 @@ use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
     array_query, asof, calls, case, columns, compared_list, distinct_on, grouped_casts, json_lists, lateral, literal,
-    membership, merged, order_names, output_names, refuse, rows, series, session, set_operations, similar, split_table,
+    membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session, set_operations, similar, split_table,
     subquery, symmetric, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
 /// All other rewrites.
 pub(super) const PARTS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "refuse names of several columns of a derived table",
+        run: Hooks {
+            ordered: Some(|select, order_by, names| match names.catalog {
+                Some(catalog) => repeated_columns::refuse(select, order_by.as_deref(), names.reachable(), catalog),
+                None => Ok(()),
+            }),
+            ..NONE
+        },
+        gives: "names of one column each",
+        reason: "the first of them keeps the name, which DataFusion takes for a column's",
+        example: "SELECT k FROM (SELECT k, x AS k FROM u) AS d",
+        without: Loss::Refusal,
+    },
     Pass {
         name: "name repeated items",
         run: Hooks { whole: Some(|query, names| name_repeated(query, names.name_all)), ..NONE },
