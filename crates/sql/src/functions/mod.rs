@@ -23,6 +23,7 @@ pub(crate) mod decimal_text;
 pub(crate) mod deviations;
 pub(crate) mod digits;
 pub(crate) mod distinct_lists;
+pub(crate) mod element_forms;
 pub(crate) mod enumerations;
 pub(crate) mod expanded;
 pub(crate) mod extract;

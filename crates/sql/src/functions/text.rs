@@ -12,7 +12,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use crate::resolve::documents::shown_form_of;
+use crate::resolve::documents::{elements_limit_of, shown_form_of};
 use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::{is_vector, sql_name};
 
@@ -289,6 +289,12 @@ impl ScalarUDFImpl for TypeOf {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
         let name = field.as_ref().and_then(|(_, field)| type_of(field).map(str::to_owned));
         if let Some(name) = name {
+            return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
+        }
+        if let Some((_, list)) = &field
+            && let Some(limit) = elements_limit_of(list)
+        {
+            let name = type_name_of(list.data_type()).replacen("text", limit.type_name(), 1);
             return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
         }
         Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {

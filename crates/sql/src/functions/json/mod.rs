@@ -100,6 +100,7 @@ const TABLE: &[Row] = &[
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
     ("__jsonb_order", &[Doc], 1, Gives::Text, |args| order_key(args[0].text()).map(FrameOut::Text)),
+    ("__jsonb_orders", &[Path], 1, Gives::Texts, orders),
     ("__jsonb_greatest", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Greater)),
     ("__jsonb_least", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Less)),
     ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
@@ -176,6 +177,12 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
         "jsonb_each_text" => &[("__json_keys", "key"), ("__jsonb_values_text", "value")],
         _ => return None,
     })
+}
+
+/// What the order of each document of a list is the order of.
+fn orders(args: &[Arg]) -> Result<FrameOut, String> {
+    let key = |document: &Option<String>| document.as_deref().map(order_key).transpose();
+    Ok(FrameOut::Texts(args[0].path().iter().map(key).collect::<Result<_, String>>()?))
 }
 
 /// The text of the number or the boolean that a document is, to be read as another type.

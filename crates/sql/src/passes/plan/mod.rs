@@ -21,6 +21,7 @@ mod interval_keys;
 mod interval_sets;
 mod interval_sums;
 pub(crate) mod joined_bytes;
+mod list_elements;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;

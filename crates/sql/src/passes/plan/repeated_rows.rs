@@ -19,6 +19,7 @@ use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, SetExpr, TableFactor};
 
+use super::list_elements::mark;
 use crate::error::Result;
 use crate::functions::same_value::SameValue;
 use crate::syntax::template::template;
@@ -108,7 +109,7 @@ impl RelationPlanner for RepeatedRows {
         let n_open = open().len();
         let planned = context.plan(relation);
         open().truncate(n_open - 1);
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(behind_lists(planned?)?, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(behind_lists(mark(planned?)?)?, None))))
     }
 }
 
