@@ -53,7 +53,7 @@ fn limits_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
         LogicalPlan::Projection(node) => {
             let below = limits_of(&node.input);
             let of = |expr: &Expr| {
-                let Expr::Column(column) = expr.clone().unalias() else { return None };
+                let Expr::Column(column) = expr.clone().unalias_nested().data else { return None };
                 below.get(node.input.schema().maybe_index_of_column(&column)?).copied().flatten()
             };
             node.expr.iter().map(of).collect()
