@@ -36,6 +36,33 @@ pub fn normal(text: &str) -> Option<String> {
     reader.document(&mut Normal)
 }
 
+/// Whether a document in normal form has a number with zeros at its end, `1.0` or `1.50`: it equals
+/// one that is written otherwise.
+///
+/// ```
+/// use anabranch_batch::json;
+/// assert!(json::has_zeros_at_end(r#"{"a": [1.50]}"#));
+/// assert!(!json::has_zeros_at_end(r#"{"1.0": ["1.0\\"", 100, 1.05]}"#));
+/// ```
+pub fn has_zeros_at_end(text: &str) -> bool {
+    let (mut in_string, mut is_escaped, mut has_point, mut last) = (false, false, false, b' ');
+    for byte in text.bytes().chain([b' ']) {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+        } else if byte.is_ascii_digit() || byte == b'.' {
+            has_point |= byte == b'.';
+        } else {
+            if has_point && last == b'0' {
+                return true;
+            }
+            (has_point, in_string) = (false, byte == b'"');
+        }
+        last = byte;
+    }
+    false
+}
+
 /// What a reader makes of the parts of a document.
 trait Make {
     type Value;
