@@ -96,6 +96,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("not supported for input", "0A000"),
     ("cannot subscript type", "42804"),
     ("in assignment must not be null", "22004"),
+    ("must not contain NULLs", "22004"),
     ("source array too small", "2202E"),
     ("upper bound cannot be less", "2202E"),
     ("cannot replace existing key", "22023"),

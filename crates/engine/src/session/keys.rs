@@ -2,7 +2,7 @@
 //!
 //! Cost: a look-up of the changed rows' keys for each key of the table.
 
-use anabranch_sql::table::own_name;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -10,6 +10,7 @@ use anabranch_batch::{Batch, TextLimit, json};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::hash::hash_columns;
 use arrow::array::{Array, ArrayRef, AsArray};
+use anabranch_sql::table::own_name;
 use arrow::datatypes::{DataType, Schema};
 
 use crate::catalog::Object;
@@ -150,7 +151,7 @@ impl UniqueKey {
             let Some(documents) = rows.columns()[*at].as_string_view_opt() else { continue };
             let is_new = |row: &usize| rows.diffs().get(*row) > 0 && documents.is_valid(*row);
             let mut spelled = (0..documents.len()).filter(is_new).map(|row| documents.value(row));
-            if let Some(document) = spelled.find(|document| json::has_zeros_at_end(document)) {
+            if let Some(document) = spelled.find(|document| matches!(json::without_zeros(document), Cow::Owned(_))) {
                 let name = object.schema.field(*at).name();
                 let message = "a number with zeros at its end in a key of jsonb is not supported";
                 return Err(Error::invalid(message)

@@ -14,6 +14,7 @@ use datafusion_expr::{
 use super::numerics::{as_floats, coerced, plain_among};
 use crate::passes::expr::matched::misfit_of_types;
 use crate::resolve::documents::form_of;
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::is_text;
 
 /// Functions that choose among values, of which plain numerics make plain ones.
@@ -74,6 +75,11 @@ impl ScalarUDFImpl for Choosing {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         let form = args.arg_fields.iter().find_map(|field| form_of(field));
+        if self.name() == MAKE_ARRAY
+            && let Some(mark) = args.arg_fields.iter().find_map(|field| EnumMark::of(field))
+        {
+            return Ok(Arc::new(mark.declare(field)));
+        }
         Ok(Arc::new(match (form, self.name()) {
             (Some(form), MAKE_ARRAY) => form.mark_list(field),
             (Some(form), _) => form.mark(field),

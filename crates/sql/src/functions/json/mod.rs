@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
-use anabranch_batch::json::normal;
+use anabranch_batch::json::{normal, without_zeros};
 use datafusion_expr::ScalarUDF;
 
 use build::{array_of, joined, line, object_of, object_of_lists, of_list, pair};
@@ -100,6 +100,7 @@ const TABLE: &[Row] = &[
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
     ("__jsonb_order", &[Doc], 1, Gives::Text, |args| order_key(args[0].text()).map(FrameOut::Text)),
+    ("__jsonb_plain", &[Doc], 1, Gives::Jsonb, |args| Ok(FrameOut::Text(without_zeros(args[0].text()).into_owned()))),
     ("__jsonb_orders", &[Path], 1, Gives::Texts, orders),
     ("__jsonb_greatest", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Greater)),
     ("__jsonb_least", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Less)),

@@ -154,7 +154,8 @@ fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
     match call {
         Expr::Alias(alias) => counts_distinct(&alias.expr, schema),
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            func.name() == "count" && params.distinct && params.args.iter().any(|e| is_spelled(e, schema))
+            let has_spelled = |e: &Expr| is_spelled(e, schema) || values_of_row(e).iter().any(|e| is_spelled(e, schema));
+            func.name() == "count" && params.distinct && params.args.iter().any(has_spelled)
         }
         _ => false,
     }
@@ -233,8 +234,28 @@ fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return Ok(call.unalias());
     }
     let Expr::AggregateFunction(mut call) = call.unalias() else { unreachable!("counts_distinct has seen a call") };
-    call.params.args = call.params.args.into_iter().map(|e| by_length(e, schema).data).collect();
+    call.params.args = call.params.args.into_iter().map(|e| row_by_length(e, schema)).collect();
     Ok(Expr::AggregateFunction(call))
+}
+
+/// The values of `(x, y)`.
+fn values_of_row(expr: &Expr) -> &[Expr] {
+    match expr {
+        Expr::Alias(alias) => values_of_row(&alias.expr),
+        Expr::ScalarFunction(row) if row.func.name() == "struct" => &row.args,
+        _ => &[],
+    }
+}
+
+/// What is the same for all spellings of a value, or of the values of a row.
+fn row_by_length(expr: Expr, schema: &DFSchema) -> Expr {
+    match expr.unalias() {
+        Expr::ScalarFunction(mut row) if row.func.name() == "struct" => {
+            row.args = row.args.into_iter().map(|e| by_length(e, schema).data).collect();
+            Expr::ScalarFunction(row)
+        }
+        other => by_length(other, schema).data,
+    }
 }
 
 /// Partitions and peers are those of the lengths. The calls change their names by it, so a
