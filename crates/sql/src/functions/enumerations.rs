@@ -11,7 +11,7 @@ use datafusion_expr::{Expr, ExprSchemable, lit};
 use crate::error::SqlError;
 use crate::functions::forms::UNMARKED;
 use crate::functions::table::{FUNCTIONS, call};
-use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER};
+use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_text, sql_name};
 
@@ -38,6 +38,16 @@ fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
 /// The place of a value among its labels.
 fn order_of(value: Expr, mark: &EnumMark) -> Expr {
     marked(ENUM_ORDER, value, mark)
+}
+
+/// The places of the labels of an array.
+pub(crate) fn orders_of(list: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUM_ORDERS, list, mark)
+}
+
+/// A text that is a label, marked as one.
+pub(crate) fn label_of(text: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUM_IN, text, mark)
 }
 
 /// A function of a value of an enumeration.

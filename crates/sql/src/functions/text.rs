@@ -287,7 +287,10 @@ impl ScalarUDFImpl for TypeOf {
     /// (Columns have marks in plans only.)
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
-        let name = field.as_ref().and_then(|(_, field)| type_of(field).map(str::to_owned));
+        let name = field.as_ref().and_then(|(_, field)| {
+            let brackets = if matches!(field.data_type(), DataType::List(_)) { "[]" } else { "" };
+            type_of(field).map(|name| format!("{name}{brackets}"))
+        });
         if let Some(name) = name {
             return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
         }

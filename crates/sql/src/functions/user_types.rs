@@ -9,7 +9,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Int32Array, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Int32Type};
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err, plan_err};
@@ -25,6 +25,8 @@ use crate::resolve::type_names::{is_text, sql_name};
 pub(crate) const ENUM_IN: &str = "__enum_in";
 /// The place of a value among the labels.
 pub(crate) const ENUM_ORDER: &str = "__enum_order";
+/// The places of the values of an array.
+pub(crate) const ENUM_ORDERS: &str = "__enum_orders";
 /// The label at a place.
 pub(crate) const ENUM_LABEL: &str = "__enum_label";
 const DOMAIN_IN: &str = "__domain_in";
@@ -33,6 +35,7 @@ const DOMAIN_IN: &str = "__domain_in";
 enum TypeVerb {
     EnumIn,
     EnumOrder,
+    EnumOrders,
     EnumLabel,
     DomainIn,
 }
@@ -45,7 +48,8 @@ struct TypeFunction {
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    [TypeVerb::EnumIn, TypeVerb::EnumOrder, TypeVerb::EnumLabel, TypeVerb::DomainIn].into_iter().map(|verb| {
+    use TypeVerb::{DomainIn, EnumIn, EnumLabel, EnumOrder, EnumOrders};
+    [EnumIn, EnumOrder, EnumOrders, EnumLabel, DomainIn].into_iter().map(|verb| {
         let signature = Signature::variadic_any(Volatility::Immutable);
         Arc::new(ScalarUDF::from(TypeFunction { verb, signature }))
     })
@@ -82,11 +86,23 @@ fn text_of(value: Option<&ScalarValue>) -> String {
     value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default().to_owned()
 }
 
+/// The places of values among the labels.
+fn places_of(values: &ArrayRef, mark: &EnumMark) -> DfResult<ArrayRef> {
+    let values = cast(values, &DataType::Utf8View)?;
+    let place = |text: &str| match mark.place(text) {
+        Some(place) => Ok(place as i32),
+        None => exec_err!("{}", mark.misfit(text)),
+    };
+    let places = values.as_string_view().iter().map(|text| text.map(place).transpose());
+    Ok(Arc::new(places.collect::<DfResult<Int32Array>>()?))
+}
+
 impl ScalarUDFImpl for TypeFunction {
     fn name(&self) -> &str {
         match self.verb {
             TypeVerb::EnumIn => ENUM_IN,
             TypeVerb::EnumOrder => ENUM_ORDER,
+            TypeVerb::EnumOrders => ENUM_ORDERS,
             TypeVerb::EnumLabel => ENUM_LABEL,
             TypeVerb::DomainIn => DOMAIN_IN,
         }
@@ -100,6 +116,7 @@ impl ScalarUDFImpl for TypeFunction {
         Ok(match self.verb {
             TypeVerb::EnumIn | TypeVerb::EnumLabel => DataType::Utf8View,
             TypeVerb::EnumOrder => DataType::Int32,
+            TypeVerb::EnumOrders => DataType::new_list(DataType::Int32, true),
             TypeVerb::DomainIn => types.first().cloned().unwrap_or(DataType::Null),
         })
     }
@@ -116,7 +133,7 @@ impl ScalarUDFImpl for TypeFunction {
                 }
                 Arc::new(mark.declare(field))
             }
-            TypeVerb::EnumOrder => Arc::new(field),
+            TypeVerb::EnumOrder | TypeVerb::EnumOrders => Arc::new(field),
             TypeVerb::DomainIn => Arc::new(field.with_metadata(args.arg_fields[0].metadata().clone())),
         })
     }
@@ -140,13 +157,16 @@ impl ScalarUDFImpl for TypeFunction {
             }
             TypeVerb::EnumOrder => {
                 let mark = EnumMark { name: constant(1), labels: constant(2) };
-                let values = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8View)?;
-                let place = |text: &str| match mark.place(text) {
-                    Some(place) => Ok(place as i32),
-                    None => exec_err!("{}", mark.misfit(text)),
-                };
-                let places = values.as_string_view().iter().map(|text| text.map(place).transpose());
-                Ok(ColumnarValue::Array(Arc::new(places.collect::<DfResult<Int32Array>>()?)))
+                Ok(ColumnarValue::Array(places_of(&args.args[0].to_array(args.number_rows)?, &mark)?))
+            }
+            TypeVerb::EnumOrders => {
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
+                let lists = args.args[0].to_array(args.number_rows)?;
+                let Some(lists) = lists.as_list_opt::<i32>() else { return exec_err!("an array was expected") };
+                let places = places_of(lists.values(), &mark)?;
+                let field = Arc::new(Field::new_list_field(DataType::Int32, true));
+                let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+                Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(field, offsets, places, nulls)?)))
             }
             TypeVerb::EnumLabel => {
                 let mark = EnumMark { name: constant(1), labels: constant(2) };

@@ -1,4 +1,4 @@
-//! Elements of arrays of documents and uuids are documents and uuids behind `unnest`.
+//! Elements of arrays of documents, uuids and labels are these behind `unnest`.
 //!
 //! DataFusion's Unnest drops the marks of lists. Derived tables, named queries and functions in
 //! FROM have those of their elements as soon as they are planned. Cost: a call around the column.
@@ -6,13 +6,16 @@
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
+use arrow::datatypes::Field;
 use datafusion_common::Result as DfResult;
 use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 
+use crate::functions::enumerations::label_of;
 use crate::functions::forms::UUID_IN;
 use crate::functions::table::call;
 use crate::resolve::documents::elements_limit_of;
+use crate::resolve::type_marks::EnumMark;
 
 /// The rows, with columns that are elements marked as what they are.
 pub(super) fn mark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -23,8 +26,12 @@ pub(super) fn mark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(limits).map(|(column, limit)| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         let value = Expr::Column(column);
-        let Some(function) = limit.and_then(function_of) else { return value };
-        call(function, vec![value]).alias_qualified(relation, name)
+        let marked = match limit {
+            Some(Element::Label(mark)) => label_of(value, &mark),
+            Some(Element::Text(limit)) if let Some(function) = function_of(limit) => call(function, vec![value]),
+            _ => return value,
+        };
+        marked.alias_qualified(relation, name)
     });
     Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
 }
@@ -39,14 +46,29 @@ fn function_of(limit: TextLimit) -> Option<&'static str> {
     }
 }
 
+/// What an element of a list is, beside a text.
+#[derive(Clone)]
+enum Element {
+    Text(TextLimit),
+    Label(EnumMark),
+}
+
+impl Element {
+    /// Those of a list with a mark.
+    fn of(list: &Field) -> Option<Element> {
+        let label = EnumMark::of_elements(list).map(Element::Label);
+        label.or_else(|| elements_limit_of(list).map(Element::Text))
+    }
+}
+
 /// What the columns are that are elements of lists.
-fn limits_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
+fn limits_of(plan: &LogicalPlan) -> Vec<Option<Element>> {
     let width = plan.schema().fields().len();
     match plan {
         LogicalPlan::Unnest(node) => {
             let of = |at: &usize| {
                 let is_list = node.list_type_columns.iter().any(|(list, _)| list == at);
-                is_list.then(|| elements_limit_of(node.input.schema().field(*at))).flatten()
+                is_list.then(|| Element::of(node.input.schema().field(*at))).flatten()
             };
             node.dependency_indices.iter().map(of).collect()
         }
@@ -54,7 +76,7 @@ fn limits_of(plan: &LogicalPlan) -> Vec<Option<TextLimit>> {
             let below = limits_of(&node.input);
             let of = |expr: &Expr| {
                 let Expr::Column(column) = expr.clone().unalias_nested().data else { return None };
-                below.get(node.input.schema().maybe_index_of_column(&column)?).copied().flatten()
+                below.get(node.input.schema().maybe_index_of_column(&column)?).cloned().flatten()
             };
             node.expr.iter().map(of).collect()
         }

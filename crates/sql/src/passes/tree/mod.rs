@@ -21,6 +21,7 @@ pub(crate) mod distinct_from;
 mod distinct_on;
 mod expression_names;
 mod fetch;
+mod frame_bounds;
 mod grouped_casts;
 mod grouping;
 mod hooks;

@@ -5,7 +5,7 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_on, grouped_casts, json_lists, lateral, literal,
+    array_query, asof, calls, case, columns, compared_list, distinct_on, frame_bounds, grouped_casts, json_lists, lateral, literal,
     membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session, set_operations, similar, split_table,
     subquery, symmetric, window_table,
 };
@@ -46,6 +46,20 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         gives: "hidden names for items that are called like columns in expressions of ORDER BY",
         reason: "DataFusion looks for a name among the items first, and takes t.k for ambiguous beside an item k",
         example: "SELECT -k AS k FROM t ORDER BY t.k",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "computed offsets of frames",
+        run: Hooks {
+            expr: Some(|expr, _| {
+                frame_bounds::fold(expr);
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "the number that an offset is computed of",
+        reason: "DataFusion takes literals only",
+        example: "SELECT count(*) OVER (ORDER BY k ROWS 1 + 1 PRECEDING) AS q FROM u",
         without: Loss::Failure,
     },
     Pass {

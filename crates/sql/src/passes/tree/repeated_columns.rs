@@ -10,6 +10,7 @@
 use datafusion_expr::sqlparser::ast::{Expr, JoinConstraint, JoinOperator, OrderBy, Select, SelectItem, TableFactor};
 
 use super::columns::{Known, factor_columns};
+use super::merged::REPEATED;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::{fold, object_name};
@@ -56,7 +57,10 @@ pub(super) fn refuse(
             first = found(expr);
         }
     };
-    look_outside_queries(&select.projection, &mut note);
+    // (Beside the names of the others stands what a wildcard was written out as.)
+    if !select.projection.iter().any(is_of_wildcard) {
+        look_outside_queries(&select.projection, &mut note);
+    }
     look_outside_queries(&select.selection, &mut note);
     look_outside_queries(&select.group_by, &mut note);
     look_outside_queries(&select.having, &mut note);
@@ -91,6 +95,16 @@ fn table_name(factor: &TableFactor) -> Option<String> {
 
 fn repeated_in(columns: &[String]) -> Vec<String> {
     columns.iter().enumerate().filter(|(n, name)| columns[..*n].contains(name)).map(|(_, name)| name.clone()).collect()
+}
+
+fn is_of_wildcard(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(path)) => {
+            path.last().is_some_and(|name| name.value.starts_with(REPEATED))
+        }
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => name.value.starts_with(REPEATED),
+        _ => false,
+    }
 }
 
 fn alias_of(item: &SelectItem) -> Option<String> {
