@@ -87,6 +87,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("joins a row of table", "21000"),
     ("is out of range for type", "22003"),
     ("that a value may have", "54000"),
+    ("must not end with escape character", "22025"),
     ("requested length too large", "54000"),
     ("out of memory", "53200"),
     ("arrays begin at 1", "0A000"),

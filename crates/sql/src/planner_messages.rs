@@ -22,8 +22,10 @@ fn of_coercion(told: &str) -> Option<SqlError> {
         [("array_has_any", "&&"), ("array_has_all", "@>"), ("__json_get", "->"), ("__jsonb_concat", "||")];
     let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
     if let Some((matched, _)) = told.split_once(" cannot be matched") {
-        return Some(SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched"))
-            .with_hint("An explicit cast, such as x::bigint, may help."));
+        return Some(
+            SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched"))
+                .with_hint("An explicit cast, such as x::bigint, may help."),
+        );
     }
     let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
     let what = &told[..end];

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use anabranch_batch::{Batch, TextLimit, json};
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::hash::hash_columns;
-use arrow::array::{Array, ArrayRef, AsArray};
+use anabranch_batch::{Batch, TextLimit, json};
 use anabranch_sql::table::own_name;
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Schema};
 
 use crate::catalog::Object;
@@ -156,7 +156,9 @@ impl UniqueKey {
                 let message = "a number with zeros at its end in a key of jsonb is not supported";
                 return Err(Error::invalid(message)
                     .with_sqlstate("0A000")
-                    .with_detail(format!("Column \"{name}\" has {document}: 1.0 and 1 are equal, and would be two keys."))
+                    .with_detail(format!(
+                        "Column \"{name}\" has {document}: 1.0 and 1 are equal, and would be two keys."
+                    ))
                     .with_hint("Write the number without the zeros."));
             }
         }

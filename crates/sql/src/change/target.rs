@@ -13,8 +13,8 @@ use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use super::places::PLACE;
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::functions::input::convert;
 use crate::functions::forms::UNMARKED;
+use crate::functions::input::convert;
 use crate::functions::table::call;
 use crate::literal_rows::literal_columns;
 use crate::passes::tree::rewrite_expr;

@@ -167,7 +167,8 @@ impl<F: AggregateUDFImpl + Debug + Eq + Hash> AggregateUDFImpl for Described<F> 
         if let Some(form) = of_documents {
             return Ok(Arc::new(form.mark_list(Field::clone(&field))));
         }
-        if let Some(mark) = arg_fields.first().and_then(|of| EnumMark::of(of)).filter(|_| self.0.name() == "array_agg") {
+        if let Some(mark) = arg_fields.first().and_then(|of| EnumMark::of(of)).filter(|_| self.0.name() == "array_agg")
+        {
             return Ok(Arc::new(mark.declare(Field::clone(&field))));
         }
         match arg_fields.first().filter(|_| matches!(self.0.name(), "min" | "max" | "any_value")) {

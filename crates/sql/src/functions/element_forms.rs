@@ -24,9 +24,8 @@ pub(crate) fn list_reader_of(limit: TextLimit) -> Option<&'static str> {
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    (0..READERS.len()).map(|at| {
-        Arc::new(ScalarUDF::from(ReadElements { at, signature: Signature::any(1, Volatility::Immutable) }))
-    })
+    (0..READERS.len())
+        .map(|at| Arc::new(ScalarUDF::from(ReadElements { at, signature: Signature::any(1, Volatility::Immutable) })))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -26,8 +26,8 @@ use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
-    aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, like_lists, ordered_sets, regex, similar,
-    text, texts, trigonometry, unicode_forms, user_types,
+    aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, like_lists,
+    ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 

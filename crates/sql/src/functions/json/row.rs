@@ -37,7 +37,8 @@ pub(super) fn marked(row: &Expr, schema: &DFSchema, mark: fn(Expr) -> Expr) -> O
     let has_marks = func.name() == MARKED_ROW;
     let is_document = |value: &Expr| {
         let is_call = matches!(value, Expr::ScalarFunction(_));
-        !(has_marks && is_call) && value.to_field(schema).is_ok_and(|(_, field)| form_of(&field).or_else(|| form_in_list(&field)).is_some())
+        !(has_marks && is_call)
+            && value.to_field(schema).is_ok_and(|(_, field)| form_of(&field).or_else(|| form_in_list(&field)).is_some())
     };
     if !has_marks && func.name() != "named_struct" || !args.iter().skip(1).step_by(2).any(is_document) {
         return None;

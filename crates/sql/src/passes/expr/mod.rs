@@ -7,6 +7,7 @@
 //! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
 
 mod blanks;
+mod byte_patterns;
 pub(crate) mod calls;
 pub(crate) mod casts;
 pub(crate) mod common_type;
@@ -98,6 +99,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "DataFusion casts the text to a number, or the number to text",
         example: "SELECT k FROM t WHERE s = k",
         without: Loss::Refusal,
+    },
+    Pass {
+        name: "patterns of bytes",
+        run: Settle::Expr(byte_patterns::match_bytes),
+        gives: "calls that match bytes",
+        reason: "DataFusion has LIKE of texts only, and reads bytes as texts in ILIKE",
+        example: "SELECT '\\x6162'::bytea LIKE 'a%' AS q FROM t",
+        without: Loss::Failure,
     },
     Pass {
         name: "literals without negative scale",

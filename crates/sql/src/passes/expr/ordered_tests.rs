@@ -59,7 +59,9 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             let case = Case::new(Some(Box::new(value.clone())), branches, Some(Box::new(value)));
             Ok(compare_operand(case, schema))
         }
-        Expr::ScalarFunction(mut call) if call.func.name() == "array_compare" && labels(&call.args, schema).is_some() => {
+        Expr::ScalarFunction(mut call)
+            if call.func.name() == "array_compare" && labels(&call.args, schema).is_some() =>
+        {
             let Some(mark) = labels(&call.args, schema) else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
             call.args = call.args.into_iter().map(|list| orders_of(list, &mark)).collect();
             Ok(Transformed::yes(Expr::ScalarFunction(call)))

@@ -154,7 +154,8 @@ fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
     match call {
         Expr::Alias(alias) => counts_distinct(&alias.expr, schema),
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            let has_spelled = |e: &Expr| is_spelled(e, schema) || values_of_row(e).iter().any(|e| is_spelled(e, schema));
+            let has_spelled =
+                |e: &Expr| is_spelled(e, schema) || values_of_row(e).iter().any(|e| is_spelled(e, schema));
             func.name() == "count" && params.distinct && params.args.iter().any(has_spelled)
         }
         _ => false,

@@ -9,8 +9,7 @@
 //! Values are distinct, and in order, before they are documents: 9 comes before 10.
 
 use datafusion_expr::sqlparser::ast::{
-    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName,
+    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
 };
 
 use crate::error::Result;

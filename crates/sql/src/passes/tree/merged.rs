@@ -472,7 +472,7 @@ pub(super) fn each_by_name(columns: &[String]) -> impl Iterator<Item = (&String,
 /// What names begin with that tell columns of one name apart.
 pub(super) const REPEATED: &str = "__repeated_";
 
-fn name_of_repeated(n: usize) -> String {
+pub(super) fn name_of_repeated(n: usize) -> String {
     format!("{REPEATED}{n}")
 }
 

@@ -64,6 +64,7 @@ mod symmetric;
 mod system;
 mod table;
 mod type_kinds;
+mod unnested_names;
 pub(crate) mod values_queries;
 mod values_types;
 mod variadic;

@@ -5,9 +5,9 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_on, frame_bounds, grouped_casts, json_lists, lateral, literal,
-    membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session, set_operations, similar, split_table,
-    subquery, symmetric, window_table,
+    array_query, asof, calls, case, columns, compared_list, distinct_on, frame_bounds, grouped_casts, json_lists,
+    lateral, literal, membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session,
+    set_operations, similar, split_table, subquery, symmetric, unnested_names, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -137,6 +137,28 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         gives: "aliases that name all columns",
         reason: "DataFusion refuses an alias that names the first columns only",
         example: "SELECT a, x FROM t AS d(a)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "names beside lists that are unnested",
+        run: Hooks {
+            whole: Some(|query, _| unnested_names::hide_at_top(query)),
+            with: Some(|query, names| {
+                if let Some(catalog) = names.catalog {
+                    unnested_names::hide_named(query, names.reachable(), catalog);
+                }
+            }),
+            factor: Some(|factor, names| {
+                if let Some(catalog) = names.catalog {
+                    unnested_names::hide(factor, names.reachable(), catalog);
+                }
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "other names for values that are called like a column that they are computed of",
+        reason: "DataFusion has both beside each other below Unnest, and takes the name for ambiguous",
+        example: "SELECT q.k FROM (SELECT k + 1 AS k, unnest(ARRAY[x]) AS e FROM u) AS q",
         without: Loss::Failure,
     },
     Pass {

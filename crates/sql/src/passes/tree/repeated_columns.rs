@@ -20,12 +20,7 @@ use crate::syntax::walk::look_outside_queries;
 ///
 /// # Errors
 /// `Invalid` for a name of several columns.
-pub(super) fn refuse(
-    select: &Select,
-    order_by: Option<&OrderBy>,
-    known: &Known,
-    catalog: &dyn Catalog,
-) -> Result<()> {
+pub(super) fn refuse(select: &Select, order_by: Option<&OrderBy>, known: &Known, catalog: &dyn Catalog) -> Result<()> {
     let factors = select
         .from
         .iter()
@@ -44,9 +39,8 @@ pub(super) fn refuse(
         Expr::CompoundIdentifier(path) => {
             let [table, name] = path.as_slice() else { return None };
             let (table, name) = (fold(table), fold(name));
-            let is_own = |(own, names): &(Option<String>, Vec<String>)| {
-                own.as_deref() == Some(&table) && names.contains(&name)
-            };
+            let is_own =
+                |(own, names): &(Option<String>, Vec<String>)| own.as_deref() == Some(&table) && names.contains(&name);
             repeated.iter().any(is_own).then_some(name)
         }
         _ => None,
@@ -118,7 +112,12 @@ fn alias_of(item: &SelectItem) -> Option<String> {
 fn shared_names(join: &datafusion_expr::sqlparser::ast::Join) -> Vec<String> {
     use JoinOperator as Op;
     match &join.join_operator {
-        Op::Join(on) | Op::Inner(on) | Op::Left(on) | Op::LeftOuter(on) | Op::Right(on) | Op::RightOuter(on)
+        Op::Join(on)
+        | Op::Inner(on)
+        | Op::Left(on)
+        | Op::LeftOuter(on)
+        | Op::Right(on)
+        | Op::RightOuter(on)
         | Op::FullOuter(on) => match on {
             JoinConstraint::Using(names) => names.iter().filter_map(|name| object_name(name).ok()).collect(),
             _ => vec![],
