@@ -10,6 +10,7 @@
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 
 pub(crate) mod asof;
+mod chosen_documents;
 pub(crate) mod clock;
 pub(crate) mod conform;
 pub(crate) mod decorrelate;
