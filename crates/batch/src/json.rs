@@ -4,6 +4,7 @@
 //! shorter names first, the last of equal names kept, and numbers written out. Cost: one pass over
 //! the text; the normal form sorts each object's names.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The most arrays and objects in each other.
@@ -59,6 +60,42 @@ pub fn fault(text: &str) -> String {
         }
     }
     "invalid input syntax for type json".to_owned()
+}
+
+/// A document in normal form with its numbers without zeros at their end: `1.0` is `1`. Documents
+/// that are equal have the same text then.
+///
+/// ```
+/// use anabranch_batch::json;
+/// assert_eq!(json::without_zeros(r#"{"1.0": [1.50, 2.0, 100, "1.0\""]}"#), r#"{"1.0": [1.5, 2, 100, "1.0\""]}"#);
+/// ```
+pub fn without_zeros(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut copied, mut point) = (0, None);
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (at, byte) in text.bytes().chain([b' ']).enumerate() {
+        if in_string {
+            in_string = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+        } else if byte == b'.' {
+            point = Some(at);
+        } else if !byte.is_ascii_digit() {
+            if let Some(point) = point.take()
+                && text[point..at].ends_with('0')
+            {
+                out.push_str(&text[copied..point]);
+                let fraction = text[point..at].trim_end_matches('0');
+                out.push_str(if fraction == "." { "" } else { fraction });
+                copied = at;
+            }
+            in_string = byte == b'"';
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
 }
 
 /// What a reader makes of the parts of a document.

@@ -20,6 +20,7 @@ mod batch;
 mod cells;
 pub mod consolidate;
 mod control;
+pub mod dimensions;
 pub mod equal;
 pub mod few;
 mod flat;

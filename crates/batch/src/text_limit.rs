@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::numeric::NumericPlaces;
 use crate::time_precision::TimePrecision;
@@ -22,6 +22,9 @@ use crate::json;
 
 /// The key in a field's metadata; the value is what [`Display`](fmt::Display) writes.
 const KEY: &str = "anabranch.text_limit";
+
+/// The same key of arrays, whose elements are meant.
+const ELEMENTS_KEY: &str = "anabranch.element_limit";
 
 /// What a text column takes, and how its texts are kept.
 ///
@@ -157,6 +160,32 @@ impl TextLimit {
         field.with_metadata(HashMap::from([(KEY.to_string(), self.to_string())]))
     }
 
+    /// The limit that the field of an array declares for its elements.
+    pub fn of_elements(field: &Field) -> Option<TextLimit> {
+        TextLimit::named(field.metadata().get(ELEMENTS_KEY)?)
+    }
+
+    /// The field of an array with this limit declared for its elements.
+    pub fn declare_elements(self, field: Field) -> Field {
+        field.with_metadata(HashMap::from([(ELEMENTS_KEY.to_string(), self.to_string())]))
+    }
+
+    /// Arrays with their elements as they are stored; else the first element that does not fit.
+    ///
+    /// # Errors
+    /// That element.
+    pub fn fit_elements(self, column: &ArrayRef) -> Result<ArrayRef, String> {
+        if let Some(lists) = column.as_list_opt::<i32>() {
+            let values = self.fit_elements(lists.values())?;
+            let DataType::List(element) = lists.data_type() else { return Ok(column.clone()) };
+            let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+            return Ok(Arc::new(ListArray::new(element.clone(), offsets, values, nulls)));
+        }
+        let Some(texts) = column.as_string_view_opt() else { return Ok(column.clone()) };
+        let (fitted, misfits) = self.fit_column(column);
+        misfits.first().map_or(Ok(fitted), |row| Err(texts.value(*row).to_string()))
+    }
+
     /// The text as it is stored; `None` if it does not fit.
     pub fn fit(self, text: &str) -> Option<Cow<'_, str>> {
         match self {
@@ -257,7 +286,8 @@ impl fmt::Display for TextLimit {
 /// The schema without declared limits and precisions: what plans are made over.
 pub fn without_limits(schema: &SchemaRef) -> SchemaRef {
     let is_limited = |field: &Field| {
-        TextLimit::of(field).is_some() || TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some()
+        let limit = TextLimit::of(field).or_else(|| TextLimit::of_elements(field));
+        limit.is_some() || TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some()
     };
     if !schema.fields().iter().any(|field| is_limited(field)) {
         return schema.clone();
@@ -271,8 +301,6 @@ pub fn without_limits(schema: &SchemaRef) -> SchemaRef {
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::DataType;
-
     use super::*;
 
     #[test]

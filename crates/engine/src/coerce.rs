@@ -88,6 +88,7 @@ impl Fitting {
                 && types::widened_type(given.data_type()) == *wanted.data_type()
                 && *wanted.data_type() != numeric::TYPE
                 && TextLimit::of(wanted).is_none_or(TextLimit::takes_all)
+                && TextLimit::of_elements(wanted).is_none()
                 && TimePrecision::of(wanted).is_none()
         };
         let is_wide = |field: &Arc<Field>| matches!(field.data_type(), DataType::Decimal128(..));
@@ -201,6 +202,17 @@ pub(crate) fn fit_lengths(target: Target<'_>, mut columns: Vec<ArrayRef>) -> Res
                 Error::data(format!("{} out of range", sql_name(field.data_type())))
                     .with_detail(format!("A value of column \"{}\" cannot be rounded.", field.name()))
             })?;
+        }
+        if let Some(limit) = TextLimit::of_elements(field) {
+            let misfit = |text: String| {
+                Error::data(limit.misfit(&text)).with_detail(format!(
+                    "Column \"{}\" of {} \"{}\" cannot take '{text}'.",
+                    field.name(),
+                    target.kind,
+                    target.name
+                ))
+            };
+            *column = limit.fit_elements(column).map_err(misfit)?;
         }
         let Some(limit) = TextLimit::of(field) else { continue };
         let (fitted, too_long) = limit.fit_column(column);

@@ -31,6 +31,8 @@ pub struct Planned {
 pub enum ColumnForm {
     /// The type of a text: a document, a `uuid`, `varchar(n)` ..
     Text(TextLimit),
+    /// The type of an array's texts.
+    Elements(TextLimit),
     /// The digits of a time.
     Time(TimePrecision),
     /// The places of a numeric without a scale.
@@ -42,6 +44,7 @@ impl ColumnForm {
     pub fn declare(self, field: Field) -> Field {
         match self {
             ColumnForm::Text(limit) => limit.declare(field),
+            ColumnForm::Elements(limit) => limit.declare_elements(field),
             ColumnForm::Time(precision) => precision.declare(field),
             ColumnForm::Number(places) => places.declare(field),
         }

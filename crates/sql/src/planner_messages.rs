@@ -21,6 +21,12 @@ fn of_coercion(told: &str) -> Option<SqlError> {
     const OPERATORS: [(&str, &str); 4] =
         [("array_has_any", "&&"), ("array_has_all", "@>"), ("__json_get", "->"), ("__jsonb_concat", "||")];
     let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
+    if let Some((matched, _)) = told.split_once(" cannot be matched") {
+        return Some(
+            SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched"))
+                .with_hint("An explicit cast, such as x::bigint, may help."),
+        );
+    }
     let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
     let what = &told[..end];
     let call = what.strip_prefix("function ")?;

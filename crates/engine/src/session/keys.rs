@@ -2,14 +2,15 @@
 //!
 //! Cost: a look-up of the changed rows' keys for each key of the table.
 
-use anabranch_sql::table::own_name;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use anabranch_batch::Batch;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::hash::hash_columns;
-use arrow::array::{Array, ArrayRef};
+use anabranch_batch::{Batch, TextLimit, json};
+use anabranch_sql::table::own_name;
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Schema};
 
 use crate::catalog::Object;
@@ -140,6 +141,28 @@ impl UniqueKey {
         Err(Error::invalid(format!("a key of intervals (column \"{name}\") is not supported"))
             .with_detail("1 day and 24 hours are equal, and would be two keys.")
             .with_hint("Keep seconds or days as a number."))
+    }
+
+    /// Refuses new rows whose keys equal documents of other spellings, which would be other keys
+    /// here.
+    pub(crate) fn check_spellings(&self, object: &Object, rows: &Batch) -> Result<(), Error> {
+        let is_jsonb = |at: &&usize| TextLimit::of(object.schema.field(**at)) == Some(TextLimit::Jsonb);
+        for at in self.columns.iter().filter(is_jsonb) {
+            let Some(documents) = rows.columns()[*at].as_string_view_opt() else { continue };
+            let is_new = |row: &usize| rows.diffs().get(*row) > 0 && documents.is_valid(*row);
+            let mut spelled = (0..documents.len()).filter(is_new).map(|row| documents.value(row));
+            if let Some(document) = spelled.find(|document| matches!(json::without_zeros(document), Cow::Owned(_))) {
+                let name = object.schema.field(*at).name();
+                let message = "a number with zeros at its end in a key of jsonb is not supported";
+                return Err(Error::invalid(message)
+                    .with_sqlstate("0A000")
+                    .with_detail(format!(
+                        "Column \"{name}\" has {document}: 1.0 and 1 are equal, and would be two keys."
+                    ))
+                    .with_hint("Write the number without the zeros."));
+            }
+        }
+        Ok(())
     }
 
     /// The keys of these rows, those left out that equal no other.

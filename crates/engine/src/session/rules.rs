@@ -168,6 +168,7 @@ impl Session {
         }
         let rows = Batch::with_len(columns.clone().into(), n_rows, Times::Constant(0), Diffs::Constant(1));
         check_rows(object, &rows)?;
+        self.check_spellings(object, &rows)?;
         Ok(columns)
     }
 

@@ -1,6 +1,6 @@
 //! What keeps the rows of a table distinct: its primary key, and indexes that are UNIQUE.
 
-use anabranch_batch::{Batch, Times};
+use anabranch_batch::{Batch, TextLimit, Times};
 use anabranch_sql::statement::ObjectKind;
 use anabranch_sql::table::quoted_path;
 
@@ -19,6 +19,11 @@ impl Session {
         primary
             .chain(unique.map(|index| UniqueKey { columns: index.key.clone(), index: Some(index.name.clone()) }))
             .collect()
+    }
+
+    /// Refuses rows whose keys have several spellings.
+    pub(super) fn check_spellings(&self, object: &Object, rows: &Batch) -> Result<(), Error> {
+        self.unique_keys(object).iter().try_for_each(|key| key.check_spellings(object, rows))
     }
 
     /// Refuses changes that leave two rows with one key.
@@ -42,6 +47,7 @@ impl Session {
                 .with_hint("Write CREATE INDEX for look-ups; GROUP BY .. HAVING count(*) > 1 finds duplicates."));
         }
         let key = UniqueKey { columns: columns.to_vec(), index: Some(index.to_owned()) };
+        self.check_kept_spellings(object, &key)?;
         let names: Vec<String> = columns.iter().map(|at| quoted(object.schema.field(*at).name())).collect();
         let text = format!(
             "SELECT {list} FROM {table} WHERE {known} GROUP BY {list} HAVING count(*) > 1 LIMIT 1",
@@ -62,5 +68,16 @@ impl Session {
                 .about_constraint(&object.name, index)),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a key of rows that are there if it has several spellings.
+    fn check_kept_spellings(&mut self, object: &Object, key: &UniqueKey) -> Result<(), Error> {
+        let is_jsonb = |at: &usize| TextLimit::of(object.schema.field(*at)) == Some(TextLimit::Jsonb);
+        if !key.columns.iter().any(is_jsonb) {
+            return Ok(());
+        }
+        let query = anabranch_sql::parse::parse_query(&format!("SELECT * FROM {}", quoted_path(&object.name)))?;
+        let planned = self.plan_query(&query)?.planned;
+        self.collect(&planned.plan)?.iter().try_for_each(|rows| key.check_spellings(object, rows))
     }
 }

@@ -314,6 +314,7 @@ impl Session {
             let columns = fit_lengths(target(object), batch.columns().to_vec())?;
             let batch = batch.with_columns(columns.into());
             check_rows(object, &batch)?;
+            self.check_spellings(object, &batch)?;
             fitted.push(batch);
         }
         Ok(fitted)

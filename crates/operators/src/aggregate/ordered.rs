@@ -9,11 +9,12 @@
 //! order. NaN is greater than every number. Arguments that tie in the order asked for are ordered
 //! by their own value, ascending, so that the answer is a function of the contents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
+use anabranch_batch::dimensions::next_ragged;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather, types};
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
@@ -100,7 +101,12 @@ impl Ordered {
                 texts
             }
             AggregateFunction::ArrayAgg => {
-                arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type)
+                let lists = arrays(&self.lists(&mut walk, keys, &queries), &self.arguments(&walk), &self.output_type);
+                let ragged = ragged_of(&lists);
+                for (entry, _) in queries.of_pairs.iter().enumerate().filter(|(_, of)| ragged.contains(of)) {
+                    outcome.fail(entry, "cannot accumulate arrays of different dimensionality".to_owned());
+                }
+                lists
             }
             AggregateFunction::PercentileCont(part) => {
                 let lists = self.lists(&mut walk, keys, &queries);
@@ -322,6 +328,13 @@ fn arrays(lists: &[Vec<(Place, Diff)>], sources: &[ArrayRef], output_type: &Data
         _ => Arc::new(Field::new_list_field(values.data_type().clone(), true)),
     };
     Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(lengths), values, nulls.finish()))
+}
+
+/// The lists whose elements are arrays of several lengths.
+fn ragged_of(lists: &ArrayRef) -> HashSet<u32> {
+    let lists = lists.as_list::<i32>();
+    let next = |from: usize| next_ragged(lists, from);
+    std::iter::successors(next(0), |row| next(row + 1)).map(|row| row as u32).collect()
 }
 
 /// Medians of each list, which is in ascending order.

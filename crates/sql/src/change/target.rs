@@ -13,12 +13,15 @@ use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use super::places::PLACE;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::functions::forms::UNMARKED;
 use crate::functions::input::convert;
+use crate::functions::table::call;
 use crate::literal_rows::literal_columns;
 use crate::passes::tree::rewrite_expr;
 use crate::passes::tree::values_queries::has_subquery;
 use crate::resolve::catalog::Relation;
 use crate::resolve::context::Context;
+use crate::resolve::documents::elements_limit_of;
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_names::{is_number, sql_name};
 use crate::syntax::statement::{Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding};
@@ -209,7 +212,7 @@ impl Target {
                     self.check_given(*at, insert.overriding)?;
                     context.expression(rewrite_expr(value)?, &nothing)?
                 };
-                exprs.push(self.assign(*at, expr, &nothing)?);
+                exprs.push(without_list_mark(self.assign(*at, expr, &nothing)?, &nothing));
             }
             let wants_number = |column: &usize| {
                 let given = columns.iter().take(width).position(|at| at == column);
@@ -469,4 +472,12 @@ pub(super) fn column(plan: &LogicalPlan, at: usize) -> Expr {
 
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// An array of documents as one of texts: the rows of VALUES have no marks, or the same.
+fn without_list_mark(value: Expr, schema: &DFSchema) -> Expr {
+    match value.to_field(schema) {
+        Ok((_, field)) if elements_limit_of(&field).is_some() => call(UNMARKED, vec![value]),
+        _ => value,
+    }
 }

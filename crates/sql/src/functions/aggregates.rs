@@ -41,6 +41,7 @@ use datafusion_functions_aggregate::sum::Sum;
 use datafusion_functions_aggregate::variance::{VariancePopulation, VarianceSample};
 
 use crate::resolve::documents::{form_of, is_kind_of_text};
+use crate::resolve::type_marks::EnumMark;
 
 static ALL: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(|| {
     vec![
@@ -165,6 +166,10 @@ impl<F: AggregateUDFImpl + Debug + Eq + Hash> AggregateUDFImpl for Described<F> 
         let of_documents = arg_fields.first().and_then(|of| form_of(of)).filter(|_| self.0.name() == "array_agg");
         if let Some(form) = of_documents {
             return Ok(Arc::new(form.mark_list(Field::clone(&field))));
+        }
+        if let Some(mark) = arg_fields.first().and_then(|of| EnumMark::of(of)).filter(|_| self.0.name() == "array_agg")
+        {
+            return Ok(Arc::new(mark.declare(Field::clone(&field))));
         }
         match arg_fields.first().filter(|_| matches!(self.0.name(), "min" | "max" | "any_value")) {
             Some(of) if is_kind_of_text(of) => Ok(Arc::new(Field::clone(&field).with_metadata(of.metadata().clone()))),

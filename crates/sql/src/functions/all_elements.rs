@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::Result as DfResult;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 /// The function's name, which no user writes.
 pub(crate) const ALL_ELEMENTS: &str = "__all_elements";
@@ -42,6 +44,13 @@ impl ScalarUDFImpl for AllElements {
             list = element.data_type();
         }
         Ok(list.clone())
+    }
+
+    /// (A list of documents stays one.)
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        let list = &args.arg_fields[0];
+        let field = Field::new(self.name(), self.return_type(&[list.data_type().clone()])?, true);
+        Ok(Arc::new(field.with_metadata(list.metadata().clone())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

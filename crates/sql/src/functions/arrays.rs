@@ -27,12 +27,13 @@ use datafusion_expr::{
 
 use self::change::{append, assign, assign_part, join, prepend, remove, replace, reverse, slice, trim};
 use self::look::{
-    cardinality, compare, contains, dimensions, element, has, length, lower, n_dimensions, overlaps, position,
+    bucket, cardinality, compare, contains, dimensions, element, has, length, lower, n_dimensions, overlaps, position,
     positions,
 };
 pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
 use crate::resolve::documents::{form_in_list, form_of};
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// What an argument is.
@@ -71,7 +72,7 @@ pub(crate) struct ArrayFunction {
 /// Names, arguments, how many of them must be given, answer, what computes it.
 type Entry = (&'static [&'static str], &'static [ArrayCall], usize, Answer, Compute);
 
-const FUNCTIONS: [Entry; 22] = {
+const FUNCTIONS: [Entry; 23] = {
     use ArrayCall::{Array, Element, Int};
     [
         (
@@ -119,6 +120,7 @@ const FUNCTIONS: [Entry; 22] = {
         (&["array_has_all", "list_has_all"], &[Array, Array], 2, Answer::Bool, contains),
         (&["array_has_any", "list_has_any", "arrays_overlap"], &[Array, Array], 2, Answer::Bool, overlaps),
         (&["array_has", "list_has", "array_contains", "list_contains"], &[Array, Element], 2, Answer::Bool, has),
+        (&["__width_bucket"], &[Element, Array], 2, Answer::Int, bucket),
         (&["array_compare"], &[Array, Array], 2, Answer::Int, compare),
         (
             &["array_element", "array_extract", "list_element", "list_extract"],
@@ -251,7 +253,7 @@ impl ScalarUDFImpl for ArrayFunction {
         })
     }
 
-    /// (Lists of documents are told as such, and so are their elements.)
+    /// (Lists of documents and labels are told as such, and so are their elements.)
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name, self.return_type(&types)?, true);
@@ -260,6 +262,14 @@ impl ScalarUDFImpl for ArrayFunction {
             ArrayCall::Element => form_of(field),
             ArrayCall::Int => None,
         });
+        let label = self.takes.iter().zip(args.arg_fields).find_map(|(kind, field)| match kind {
+            ArrayCall::Array => EnumMark::of_elements(field),
+            ArrayCall::Element => EnumMark::of(field),
+            ArrayCall::Int => None,
+        });
+        if let (Some(mark), Answer::Array | Answer::Element) = (label, self.answer) {
+            return Ok(Arc::new(mark.declare(field)));
+        }
         Ok(Arc::new(match (form, self.answer) {
             (Some(form), Answer::Array) => form.mark_list(field),
             (Some(form), Answer::Element) => form.mark(field),

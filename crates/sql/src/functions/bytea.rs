@@ -38,9 +38,19 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         RowFunction::udf("convert_from", &[], CONVERT_FROM),
         RowFunction::udf("convert_to", &[], CONVERT_TO),
         RowFunction::udf("bit_count", &[], BIT_COUNT),
+        RowFunction::udf(LIKE_BYTES, &[], LIKE),
     ]
 }
 
+/// `bytea LIKE bytea`.
+pub(crate) const LIKE_BYTES: &str = "__bytea_like";
+
+const LIKE: &[Way] = &[Way {
+    takes: &[Bytes, Bytes],
+    required: 2,
+    answer: RowAnswer::Bool,
+    compute: |args, _| is_like(args[0].bytes(), args[1].bytes()).map(Out::Bool),
+}];
 const LENGTH: &[Way] = &[
     Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: by_datafusion },
     Way {
@@ -371,6 +381,43 @@ fn overlay_bytes(args: &[RowValue], _: &mut Patterns) -> Answered {
 fn place(n: i64, length: usize) -> Result<usize, String> {
     let at = usize::try_from(n).ok().filter(|at| *at < length);
     at.ok_or_else(|| format!("index {n} out of valid range, 0..{}", length as i64 - 1))
+}
+
+/// Whether bytes match a pattern: `%` is any number of bytes, `_` one, and what follows a backslash
+/// itself. Cost: where a match fails behind a `%`, it is tried again one byte later.
+fn is_like(bytes: &[u8], pattern: &[u8]) -> Result<bool, String> {
+    let (mut at, mut rest) = (0, pattern);
+    // (The pattern behind the last `%`, and where the bytes for it begin.)
+    let mut again: Option<(&[u8], usize)> = None;
+    loop {
+        let is_met = match rest.split_first() {
+            None if at == bytes.len() => return Ok(true),
+            None => false,
+            Some((b'%', behind)) => {
+                (again, rest) = (Some((behind, at)), behind);
+                continue;
+            }
+            Some((b'_', behind)) if at < bytes.len() => {
+                (at, rest) = (at + 1, behind);
+                true
+            }
+            Some((b'_', _)) => false,
+            Some((b'\\', [])) => return Err("LIKE pattern must not end with escape character".to_owned()),
+            Some((b'\\', [byte, behind @ ..])) | Some((byte, behind)) if bytes.get(at) == Some(byte) => {
+                (at, rest) = (at + 1, behind);
+                true
+            }
+            Some(_) => false,
+        };
+        match &mut again {
+            _ if is_met => {}
+            Some((behind, from)) if *from < bytes.len() => {
+                *from += 1;
+                (at, rest) = (*from, behind);
+            }
+            _ => return Ok(false),
+        }
+    }
 }
 
 fn get_byte(args: &[RowValue], _: &mut Patterns) -> Answered {

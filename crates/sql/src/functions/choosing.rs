@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::dimensions::next_ragged;
+use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::Result as DfResult;
+use datafusion_common::{Result as DfResult, exec_err, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::numerics::{as_floats, coerced, plain_among};
+use crate::passes::expr::matched::misfit_of_types;
 use crate::resolve::documents::form_of;
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::is_text;
 
 /// Functions that choose among values, of which plain numerics make plain ones.
@@ -71,9 +75,14 @@ impl ScalarUDFImpl for Choosing {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         let form = args.arg_fields.iter().find_map(|field| form_of(field));
+        if self.name() == MAKE_ARRAY
+            && let Some(mark) = args.arg_fields.iter().find_map(|field| EnumMark::of(field))
+        {
+            return Ok(Arc::new(mark.declare(field)));
+        }
         Ok(Arc::new(match (form, self.name()) {
             (Some(form), MAKE_ARRAY) => form.mark_list(field),
-            (Some(form), "nullif") => form.mark(field),
+            (Some(form), _) => form.mark(field),
             _ => field,
         }))
     }
@@ -83,7 +92,13 @@ impl ScalarUDFImpl for Choosing {
             // (The planner has no cast to plain numerics: `settle_arguments` makes it; literals are
             // read by `common_type`.)
             Some(_) => Ok(arg_types.to_vec()),
-            None => coerced(&self.inner, arg_types),
+            None => coerced(&self.inner, arg_types).or_else(|error| {
+                let what = if self.name() == MAKE_ARRAY { "ARRAY".to_owned() } else { self.name().to_uppercase() };
+                match misfit_of_types(&what, arg_types) {
+                    Some(problem) => plan_err!("{problem}"),
+                    None => Err(error),
+                }
+            }),
         }
     }
 
@@ -92,7 +107,11 @@ impl ScalarUDFImpl for Choosing {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        self.inner.invoke_with_args(args)
+        let made = self.inner.invoke_with_args(args)?;
+        if self.name() == MAKE_ARRAY {
+            check_parts(&made)?;
+        }
+        Ok(made)
     }
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
@@ -104,7 +123,16 @@ impl ScalarUDFImpl for Choosing {
     }
 }
 
-pub(super) const MAKE_ARRAY: &str = "make_array";
+/// Refuses arrays in one whose lengths differ.
+fn check_parts(made: &ColumnarValue) -> DfResult<()> {
+    let is_of_arrays = matches!(made.data_type(), DataType::List(of) if matches!(of.data_type(), DataType::List(_)));
+    if is_of_arrays && next_ragged(made.to_array(1)?.as_list(), 0).is_some() {
+        return exec_err!("multidimensional arrays must have array expressions with matching dimensions");
+    }
+    Ok(())
+}
+
+pub(crate) const MAKE_ARRAY: &str = "make_array";
 
 /// The type of intervals, times, arrays or bytes, which literals beside them will have.
 fn one_beside_text(arg_types: &[DataType]) -> Option<DataType> {

@@ -15,9 +15,10 @@ use datafusion_expr::{
 };
 
 use crate::functions::numerics::plain_among;
+use crate::passes::expr::matched::misfit_of_types;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::resolve::common_types::{float_of_numbers, timestamp_among_dates};
-use crate::resolve::documents::form_in_list;
+use crate::resolve::documents::{form_in_list, form_of};
 use crate::resolve::type_names::{is_text, sql_name};
 
 const NAME: &str = "coalesce";
@@ -88,9 +89,14 @@ impl ScalarUDFImpl for Coalesce {
             return Ok(Arc::new(Field::new(NAME, common, is_nullable)));
         }
         let of_documents = args.arg_fields.first().and_then(|first| form_in_list(first));
+        let document = args.arg_fields.iter().find_map(|field| form_of(field));
         let field = self.inner.return_field_from_args(args)?;
         // (ARRAY(query) is a list of documents, or an empty one.)
-        Ok(of_documents.map_or(field.clone(), |form| Arc::new(form.mark_list(Field::clone(&field)))))
+        Ok(match (of_documents, document) {
+            (Some(form), _) => Arc::new(form.mark_list(Field::clone(&field))),
+            (None, Some(form)) => Arc::new(form.mark(Field::clone(&field))),
+            (None, None) => field,
+        })
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
@@ -110,7 +116,10 @@ impl ScalarUDFImpl for Coalesce {
         }
         match timestamp_among_dates(&firm).or_else(|| float_of_numbers(&firm)) {
             Some(common) => Ok(vec![common; firm.len()]),
-            None => self.inner.coerce_types(&firm),
+            None => match misfit_of_types("COALESCE", &firm) {
+                Some(problem) => plan_err!("{problem}"),
+                None => self.inner.coerce_types(&firm),
+            },
         }
     }
 

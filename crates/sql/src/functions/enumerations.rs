@@ -11,9 +11,9 @@ use datafusion_expr::{Expr, ExprSchemable, lit};
 use crate::error::SqlError;
 use crate::functions::forms::UNMARKED;
 use crate::functions::table::{FUNCTIONS, call};
-use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER};
+use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS};
 use crate::resolve::type_marks::EnumMark;
-use crate::resolve::type_names::is_text;
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// The enumeration that a value is of.
 fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
@@ -38,6 +38,16 @@ fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
 /// The place of a value among its labels.
 fn order_of(value: Expr, mark: &EnumMark) -> Expr {
     marked(ENUM_ORDER, value, mark)
+}
+
+/// The places of the labels of an array.
+pub(crate) fn orders_of(list: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUM_ORDERS, list, mark)
+}
+
+/// A text that is a label, marked as one.
+pub(crate) fn label_of(text: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUM_IN, text, mark)
 }
 
 /// A function of a value of an enumeration.
@@ -164,9 +174,11 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             chosen.args = chosen.args.into_iter().map(|value| order_of(value, &mark)).collect();
             Ok(Transformed::yes(marked(ENUM_LABEL, Expr::ScalarFunction(chosen), &mark)))
         }
-        Expr::Cast(to_text) if mark_of(&to_text.expr, schema).is_some() => {
-            Ok(Transformed::yes(call(UNMARKED, vec![*to_text.expr])))
-        }
+        Expr::Cast(to) => match mark_of(&to.expr, schema) {
+            None => Ok(Transformed::no(Expr::Cast(to))),
+            Some(_) if is_text(to.field.data_type()) => Ok(Transformed::yes(call(UNMARKED, vec![*to.expr]))),
+            Some(mark) => plan_err!("cannot cast type {} to {}", mark.name, sql_name(to.field.data_type())),
+        },
         // (What is chosen has the mark of what it is chosen from.)
         Expr::Case(_) | Expr::ScalarFunction(_) => {
             let is_marked = expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some());

@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use anabranch_batch::dimensions::next_ragged;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
@@ -85,21 +86,30 @@ fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String>
     let texts = texts.as_string_view();
     let mut elements: Vec<Option<String>> = Vec::new();
     let mut lengths: Vec<usize> = Vec::with_capacity(texts.len());
+    let is_of_lists = matches!(element.data_type(), DataType::List(_));
     for text in texts {
         let before = elements.len();
         if let Some(text) = text {
-            read_list(text, &mut elements).ok_or_else(|| match text.trim_start().starts_with('[') {
+            let n_lists = read_list(text, &mut elements).ok_or_else(|| match text.trim_start().starts_with('[') {
                 true => format!("arrays begin at 1 here: write \"{text}\" without its bounds"),
                 false => format!("malformed array literal: \"{text}\""),
             })?;
+            let n_expected = if is_of_lists { elements.len() - before } else { 0 };
+            if n_lists != n_expected {
+                return Err(format!("malformed array literal: \"{text}\""));
+            }
         }
         lengths.push(elements.len() - before);
     }
     let elements: ArrayRef = Arc::new(elements.into_iter().collect::<StringViewArray>());
     let elements = convert(&elements, element.data_type())?;
     let offsets = OffsetBuffer::from_lengths(lengths);
-    let list = ListArray::try_new(element.clone(), offsets, elements, texts.nulls().cloned());
-    list.map(|list| Arc::new(list) as ArrayRef).map_err(|e| in_words(&e.to_string()))
+    let lists = ListArray::try_new(element.clone(), offsets, elements, texts.nulls().cloned());
+    let lists = lists.map_err(|e| in_words(&e.to_string()))?;
+    match next_ragged(&lists, 0) {
+        Some(row) => Err(format!("malformed array literal: \"{}\"", texts.value(row))),
+        None => Ok(Arc::new(lists)),
+    }
 }
 
 /// Where the list ends that the text begins with; `None` if it does not end.
@@ -126,20 +136,22 @@ fn end_of_list(text: &str) -> Option<usize> {
 }
 
 /// Adds the elements of one list; `None` if it is not well formed. A list within is an element as
-/// it is written.
-pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<()> {
+/// it is written; how many there are is told.
+pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<usize> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut n_lists = 0;
     let mut rest = inner.trim();
     if rest.is_empty() {
-        return Some(());
+        return Some(n_lists);
     }
     loop {
         if rest.starts_with('{') {
             let end = end_of_list(rest)?;
             elements.push(Some(rest[..end].to_string()));
+            n_lists += 1;
             rest = rest[end..].trim_start();
             if rest.is_empty() {
-                return Some(());
+                return Some(n_lists);
             }
             rest = rest.strip_prefix(',')?.trim_start();
             continue;
@@ -172,7 +184,7 @@ pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Optio
         }
         rest = rest[end..].trim_start();
         if rest.is_empty() {
-            return Some(());
+            return Some(n_lists);
         }
         rest = rest.strip_prefix(',')?.trim_start();
     }
@@ -292,7 +304,7 @@ mod tests {
     fn lists_are_read_as_postgresql_writes_them() {
         let read = |text: &str| {
             let mut elements = Vec::new();
-            read_list(text, &mut elements).map(|()| elements)
+            read_list(text, &mut elements).map(|_| elements)
         };
         let some = |texts: &[&str]| Some(texts.iter().map(|text| Some(text.to_string())).collect::<Vec<_>>());
         assert_eq!(read("{}"), Some(vec![]));

@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::order::interval_length;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, ListArray};
-use arrow::buffer::OffsetBuffer;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit,
@@ -208,58 +207,6 @@ impl ScalarUDFImpl for ExtremeInterval {
 fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
-}
-
-/// `__distinct_lengths(list)`: a list in the order of lengths, without what is as long as the
-/// element before.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DistinctLengths {
-    signature: Signature,
-}
-
-impl DistinctLengths {
-    pub(crate) fn udf() -> Arc<ScalarUDF> {
-        Arc::new(ScalarUDF::from(Self { signature: Signature::any(1, Volatility::Immutable) }))
-    }
-}
-
-impl ScalarUDFImpl for DistinctLengths {
-    fn name(&self) -> &str {
-        "__distinct_lengths"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(arg_types[0].clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let column = args.args[0].to_array(args.number_rows)?;
-        let DataType::List(field) = column.data_type().clone() else {
-            return exec_err!("distinct lengths are of a list of intervals");
-        };
-        let lists = column.as_list::<i32>();
-        let mut values: Vec<Option<IntervalMonthDayNano>> = Vec::new();
-        let mut ends: Vec<usize> = Vec::with_capacity(lists.len());
-        for list in lists.iter() {
-            let mut last = None;
-            for value in list.iter().flat_map(|list| list.as_primitive::<IntervalMonthDayNanoType>().iter()) {
-                let length = value.map(|value| interval_length(&value));
-                if last.replace(length) != Some(length) {
-                    values.push(value);
-                }
-            }
-            ends.push(values.len());
-        }
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        let lengths = starts.zip(&ends).map(|(start, end)| end - start);
-        let offsets = OffsetBuffer::from_lengths(lengths);
-        let values: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(values));
-        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(field, offsets, values, lists.nulls().cloned())?)))
-    }
 }
 
 /// `interval_of(months, days, micros)`; an error where a part does not fit.

@@ -22,6 +22,8 @@ pub(crate) mod cut_time;
 pub(crate) mod decimal_text;
 pub(crate) mod deviations;
 pub(crate) mod digits;
+pub(crate) mod distinct_lists;
+pub(crate) mod element_forms;
 pub(crate) mod enumerations;
 pub(crate) mod expanded;
 pub(crate) mod extract;

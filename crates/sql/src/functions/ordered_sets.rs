@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result as DfResult, not_impl_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use crate::functions::intervals::INTERVAL;
+use crate::resolve::documents::is_kind_of_text;
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// The functions.
@@ -50,6 +51,16 @@ impl AggregateUDFImpl for FunctionOfValues {
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
         Ok(arg_types[0].clone())
+    }
+
+    /// (The most frequent document is one.)
+    fn return_field(&self, arg_fields: &[FieldRef]) -> DfResult<FieldRef> {
+        let types: Vec<DataType> = arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name, self.return_type(&types)?, true);
+        Ok(Arc::new(match arg_fields.first().filter(|of| self.name == "mode" && is_kind_of_text(of)) {
+            Some(of) => field.with_metadata(of.metadata().clone()),
+            None => field,
+        }))
     }
 
     fn accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {

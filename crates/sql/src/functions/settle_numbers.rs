@@ -37,6 +37,14 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
                 let call = Expr::ScalarFunction(call);
                 return Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) });
             }
+            if let ("__width_bucket", [is, DataType::List(of)]) = (call.func.name(), types.as_slice())
+                && *of.data_type() == TYPE
+                && is_number(is)
+                && *is != TYPE
+            {
+                call.args[0] = datafusion_expr::cast(std::mem::take(&mut call.args[0]), TYPE);
+                return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+            }
             if !types.contains(&TYPE) {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }

@@ -12,7 +12,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-use crate::resolve::documents::shown_form_of;
+use crate::resolve::documents::{elements_limit_of, shown_form_of};
 use crate::resolve::type_marks::type_of;
 use crate::resolve::type_names::{is_vector, sql_name};
 
@@ -287,8 +287,17 @@ impl ScalarUDFImpl for TypeOf {
     /// (Columns have marks in plans only.)
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
-        let name = field.as_ref().and_then(|(_, field)| type_of(field).map(str::to_owned));
+        let name = field.as_ref().and_then(|(_, field)| {
+            let brackets = if matches!(field.data_type(), DataType::List(_)) { "[]" } else { "" };
+            type_of(field).map(|name| format!("{name}{brackets}"))
+        });
         if let Some(name) = name {
+            return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
+        }
+        if let Some((_, list)) = &field
+            && let Some(limit) = elements_limit_of(list)
+        {
+            let name = type_name_of(list.data_type()).replacen("text", limit.type_name(), 1);
             return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));
         }
         Ok(match field.and_then(|(_, field)| shown_form_of(&field)) {

@@ -42,6 +42,7 @@ pub(super) fn argument(function: &str, n_args: usize, at: usize) -> Option<DataT
         ("left" | "right" | "repeat" | "lpad" | "rpad", 1) => whole,
         ("substr" | "substring", 1 | 2) | ("split_part", 2) => whole,
         ("chr", 0) | ("make_date" | "make_interval", _) => whole,
+        ("interval_times" | "interval_divide", 1) => Some(DataType::Float64),
         ("to_hex", 0) => Some(DataType::Int64),
         (name, _) if OF_TEXTS.contains(&name) => Some(TEXT),
         _ => None,

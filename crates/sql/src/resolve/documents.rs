@@ -103,6 +103,17 @@ fn named_form(name: &str) -> Option<DocumentForm> {
     [DocumentForm::Json, DocumentForm::Jsonb].into_iter().find(|form| form.name() == name)
 }
 
+/// The form of the elements of a list: that which a column declares, or that of a marked field.
+pub(crate) fn elements_limit_of(field: &Field) -> Option<TextLimit> {
+    let marked = || TextLimit::named(field.metadata().get(KEY)?.strip_prefix(PREFIX)?.strip_suffix(OF_LIST)?);
+    TextLimit::of_elements(field).or_else(marked)
+}
+
+/// The field of a list with the mark of its elements.
+pub(crate) fn marked_list(field: Field, limit: TextLimit) -> Field {
+    marked(field, &format!("{PREFIX}{limit}{OF_LIST}"))
+}
+
 /// Whether a marked field is of a type whose values mean more than their texts: a document, or a
 /// label; or a list of documents.
 pub(crate) fn is_kind_of_text(field: &Field) -> bool {
@@ -124,7 +135,8 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
     let is_told = |field: &Field| TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some();
-    let has_mark = |field: &Field| limit_of(field).is_some() || is_told(field) || type_of(field).is_some();
+    let has_limit = |field: &Field| limit_of(field).or_else(|| elements_limit_of(field)).is_some();
+    let has_mark = |field: &Field| has_limit(field) || is_told(field) || type_of(field).is_some();
     if !schema.fields().iter().any(|field| has_mark(field)) {
         return plain;
     }
@@ -132,6 +144,9 @@ pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
         let plain = plain.as_ref().clone();
         if let Some(enumeration) = EnumMark::of(given) {
             return enumeration.declare(plain.with_metadata(HashMap::new()));
+        }
+        if let Some(limit) = elements_limit_of(given) {
+            return marked_list(plain, limit);
         }
         let plain = if type_of(given).is_some() { plain.with_metadata(HashMap::new()) } else { plain };
         match (limit_of(given), TimePrecision::of(given)) {

@@ -7,7 +7,7 @@ use anabranch_batch::{TextLimit, TimePrecision, numeric};
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
 use crate::functions::output::{is_plain_numeric, is_vector};
-use crate::resolve::documents::limit_of;
+use crate::resolve::documents::{elements_limit_of, limit_of};
 
 /// A type as PostgreSQL's clients are told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,9 @@ fn element_oid(array: &Field, element: &Field) -> u32 {
     match element.data_type() {
         DataType::List(inner) | DataType::LargeList(inner) => element_oid(array, inner),
         _ if is_numeric_array(array) => oid::NUMERIC,
+        _ if let Some(limit) = elements_limit_of(array) => {
+            PgType::of(&limit.declare(Field::new("", DataType::Utf8View, true))).oid
+        }
         _ => PgType::of(element).oid,
     }
 }

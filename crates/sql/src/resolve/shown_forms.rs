@@ -18,7 +18,7 @@ use crate::functions::placed_text::places_of;
 use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
 use crate::planned::ColumnForm;
-use crate::resolve::documents::{marked_places, marked_precision, shown_form_of};
+use crate::resolve::documents::{elements_limit_of, marked_places, marked_precision, shown_form_of};
 
 /// Functions whose answers are among the values of their first argument, or have its places.
 const CHOOSE_OF_FIRST: [&str; 12] = [
@@ -54,7 +54,8 @@ type Forms = Vec<Option<ColumnForm>>;
 /// The form that the mark of a field tells.
 pub(crate) fn form_told(field: &Field) -> Option<ColumnForm> {
     let told = shown_form_of(field).map(ColumnForm::Text).or_else(|| marked_precision(field).map(ColumnForm::Time));
-    told.or_else(|| marked_places(field).map(ColumnForm::Number))
+    let told = told.or_else(|| marked_places(field).map(ColumnForm::Number));
+    told.or_else(|| elements_limit_of(field).map(ColumnForm::Elements))
 }
 
 /// Forms of the columns of a plan.

@@ -33,6 +33,12 @@ impl EnumMark {
 
     /// That of a field.
     pub fn of(field: &Field) -> Option<EnumMark> {
+        let is_list = matches!(field.data_type(), DataType::List(_));
+        EnumMark::of_elements(field).filter(|_| !is_list)
+    }
+
+    /// That of the elements of an array.
+    pub(crate) fn of_elements(field: &Field) -> Option<EnumMark> {
         let metadata = field.metadata();
         Some(EnumMark { name: metadata.get(TYPE)?.clone(), labels: metadata.get(LABELS)?.clone() })
     }

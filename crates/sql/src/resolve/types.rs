@@ -23,7 +23,7 @@ use datafusion_expr::sqlparser::ast::{
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::documents::limit_of;
+use crate::resolve::documents::{elements_limit_of, limit_of};
 use crate::resolve::suggest::nearest;
 use crate::resolve::type_marks::declared_type_of;
 use crate::resolve::type_names::UTC;
@@ -129,6 +129,23 @@ pub(crate) fn text_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
     Ok(Some(if varying { TextLimit::Varchar(n) } else { TextLimit::Char(n) }))
 }
 
+/// The form that an array declares for its elements: documents and uuids.
+///
+/// # Errors
+/// None that a user can cause.
+pub(crate) fn element_limit(sql: &SqlType) -> Result<Option<TextLimit>> {
+    let SqlType::Array(
+        ArrayElemTypeDef::SquareBracket(element, _)
+        | ArrayElemTypeDef::AngleBracket(element)
+        | ArrayElemTypeDef::Parenthesis(element),
+    ) = sql
+    else {
+        return Ok(None);
+    };
+    let limit = if matches!(**element, SqlType::Array(_)) { element_limit(element)? } else { text_limit(element)? };
+    Ok(limit.filter(|limit| matches!(limit, TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb)))
+}
+
 /// The form of a text type that the parser does not know.
 fn named_limit(name: &str) -> Option<TextLimit> {
     let name = name.to_lowercase();
@@ -178,6 +195,9 @@ fn quoted_where_needed(name: &str) -> String {
 pub fn column_type_name(field: &Field) -> String {
     if let Some(user) = declared_type_of(field) {
         return quoted_where_needed(user);
+    }
+    if let (Some(limit), DataType::List(_)) = (elements_limit_of(field), field.data_type()) {
+        return sql_name(field.data_type()).replacen("text", limit.type_name(), 1);
     }
     match (limit_of(field), TimePrecision::of(field)) {
         (Some(limit), _) => limit.to_string(),

@@ -148,7 +148,14 @@ pub(crate) fn cast_text(value: &ast::Expr, sql: &ast::DataType, catalog: &dyn Ca
             let mark = EnumMark::new(&made.name, labels);
             let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
             let (name, labels) = (literal(&mark.name), literal(&mark.labels));
-            return Ok(Some(format!("__enum_in(CAST({value} AS text), {name}, {labels})")));
+            // (A parameter says no type.)
+            let value = match value {
+                ast::Expr::Value(of) if matches!(of.value, ast::Value::Placeholder(_)) => {
+                    format!("CAST({value} AS text)")
+                }
+                other => other.to_string(),
+            };
+            return Ok(Some(format!("__enum_in({value}, {name}, {labels})")));
         }
         TypeDefinition::Domain(domain) => domain,
     };

@@ -22,14 +22,20 @@ impl CastParameters {
     /// The text with a cast behind each parameter of a document's type; `None` where there is none.
     /// `declared` are the types that the client says, 0 for an unknown one.
     pub fn of(text: &str, declared: &[u32]) -> Option<CastParameters> {
-        declared.iter().find(|of| cast_of(**of).is_some())?;
+        let casts: Vec<Option<String>> = declared.iter().map(|of| cast_of(*of).map(str::to_owned)).collect();
+        CastParameters::written(text, &casts)
+    }
+
+    /// The same, of casts that are written out: `::jsonb`.
+    pub(crate) fn written(text: &str, casts: &[Option<String>]) -> Option<CastParameters> {
+        casts.iter().find(|of| of.is_some())?;
         let tokens = Tokenizer::new(&Postgres, text).tokenize_with_location().ok()?;
         let mut cast = CastParameters { text: String::with_capacity(text.len() + 16), casts: Vec::new() };
         let mut copied = 0;
         for token in &tokens {
             let Token::Placeholder(name) = &token.token else { continue };
             let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
-            let of = number.and_then(|number| declared.get(number.checked_sub(1)?)).and_then(|of| cast_of(*of));
+            let of = number.and_then(|number| casts.get(number.checked_sub(1)?)).and_then(Option::as_ref);
             let Some(written) = of else { continue };
             let end = offset_of(text, token.span.start.line, token.span.start.column) + name.len();
             cast.text.push_str(&text[copied..end]);

@@ -4,12 +4,14 @@
 //! ```text
 //! dense_rank()  the number of the order among the distinct ones
 //! ntile(k)      from the number and the count of the partition
+//! lag(x, n)     x of the row whose number is n less, where n is computed
 //! first_value   x of the row numbered 1
 //! ```
 //!
 //! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere.
 //! Cost: a change costs what it moves: buckets of a partition that grows, and numbers of orders
-//! behind one that comes or goes. (`rank`, `lag` and `lead` are functions over frames.)
+//! behind one that comes or goes. (`rank`, and `lag` and `lead` by a constant, are functions over
+//! frames.)
 
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ pub(super) fn ranked(
     let plan = match call.fun.name() {
         "dense_rank" => dense_rank(plan, call, from)?,
         "ntile" => ntile(plan, call, from)?,
+        "lag" | "lead" if is_by_column(call) => shifted(plan, call, from)?,
         "first_value" if exclude == Exclude::Nothing && starts_at_the_first(call) => first_value(plan, call, from)?,
         _ => return Ok(None),
     };
@@ -119,6 +122,44 @@ fn ntile(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<
     let tile = when(before().lt(in_larger()), before() / (size() + lit(1i64)) + lit(1i64))
         .otherwise(larger() + (before() - in_larger()) / size() + lit(1i64))?;
     with_result(plan.clone(), width, tile)
+}
+
+/// Whether the distance of `lag` or `lead` is computed of each row.
+fn is_by_column(call: &WindowFunction) -> bool {
+    let by = call.params.args.get(1);
+    let is_constant = |by: &Expr| whole(Some(by)).is_some() || matches!(by, Expr::Literal(..) | Expr::Placeholder(_));
+    by.is_some_and(|by| !is_constant(by)) && call.params.null_treatment.is_none()
+}
+
+/// The value of the row that is as far before or behind as the row says; its default where there is
+/// none, NULL where the distance is.
+fn shifted(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    let [value, by, default @ ..] = call.params.args.as_slice() else {
+        return Err(SqlError::internal("lag() and lead() have a value and a distance"));
+    };
+    let width = plan.schema.fields().len();
+    let numbers = numbered(plan, call, from)?;
+    let number = || cast(column(&numbers.schema, width), DataType::Int64);
+    let distance = cast(resolve(by, from, &numbers.schema)?, DataType::Int64);
+    let mut own = resolved(&call.params.partition_by, from, &numbers)?;
+    let mut wanted = own.clone();
+    wanted.push(if call.fun.name() == "lag" { number() - distance } else { number() + distance });
+    own.extend([number(), resolve(value, from, &numbers.schema)?]);
+    let left = with_columns(numbers.clone(), wanted)?;
+    let (right, mut right_key) = with_columns(numbers.clone(), own)?;
+    let value = right_key.pop().unwrap_or_default();
+    let found = right_key.last().copied().unwrap_or_default();
+    let plan = looked_up(left, (right, right_key), JoinKind::Left, width, &[found, value]);
+    let value = column(&plan.schema, width + 1);
+    let nothing = Expr::Literal(ScalarValue::try_from(plan.schema.field(width + 1).data_type())?, None);
+    let default = match default.first() {
+        Some(default) => resolve(default, from, &plan.schema)?,
+        None => nothing.clone(),
+    };
+    let result = when(resolve(by, from, &plan.schema)?.is_null(), nothing)
+        .when(column(&plan.schema, width).is_not_null(), value)
+        .otherwise(default)?;
+    with_result(plan, width, result)
 }
 
 fn first_value(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use arrow::array::{Array, ArrayRef, ListArray};
+use anabranch_batch::dimensions::next_ragged;
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion_common::{Result as DfResult, exec_err};
 
 use super::{Arguments, Gathering, comparator, places};
@@ -15,7 +16,7 @@ pub(super) fn append(args: &Arguments) -> DfResult<ArrayRef> {
         lists.push(1, row);
         lists.end(true);
     }
-    lists.finish()
+    joined(lists.finish()?)
 }
 
 pub(super) fn prepend(args: &Arguments) -> DfResult<ArrayRef> {
@@ -26,7 +27,7 @@ pub(super) fn prepend(args: &Arguments) -> DfResult<ArrayRef> {
         places(list, row).into_iter().flatten().for_each(|place| lists.push(0, place));
         lists.end(true);
     }
-    lists.finish()
+    joined(lists.finish()?)
 }
 
 pub(super) fn join(args: &Arguments) -> DfResult<ArrayRef> {
@@ -38,7 +39,15 @@ pub(super) fn join(args: &Arguments) -> DfResult<ArrayRef> {
         }
         lists.end(!(left.is_null(row) && right.is_null(row)));
     }
-    lists.finish()
+    joined(lists.finish()?)
+}
+
+/// Lists that were joined, whose parts have the same lengths.
+fn joined(lists: ArrayRef) -> DfResult<ArrayRef> {
+    match next_ragged(lists.as_list(), 0) {
+        Some(_) => exec_err!("cannot concatenate incompatible arrays"),
+        None => Ok(lists),
+    }
 }
 
 pub(super) fn remove(args: &Arguments) -> DfResult<ArrayRef> {

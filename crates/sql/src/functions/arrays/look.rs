@@ -49,6 +49,22 @@ pub(super) fn positions(args: &Arguments) -> DfResult<ArrayRef> {
     )?))
 }
 
+/// `width_bucket(x, bounds)`: how many of the bounds, which ascend, the value has reached.
+pub(super) fn bucket(args: &Arguments) -> DfResult<ArrayRef> {
+    let list = args.list(0);
+    let compare = comparator(list.values(), &args.elements[0])?;
+    let is_asked = |row: usize| args.elements[0].is_valid(row) && list.is_valid(row);
+    for row in (0..args.n_rows).filter(|row| is_asked(*row)) {
+        if places(list, row).into_iter().flatten().any(|place| list.values().is_null(place)) {
+            return exec_err!("thresholds array must not contain NULLs");
+        }
+    }
+    Ok(args.numbers(|row| {
+        let places = places(list, row).filter(|_| is_asked(row))?;
+        Some(places.take_while(|place| compare(*place, row).is_le()).count() as i64)
+    }))
+}
+
 /// The lengths of an array's dimensions; none if it is empty, `None` if it is NULL.
 fn extents(list: &ListArray, row: usize) -> Option<Vec<i64>> {
     let places = places(list, row)?;

@@ -1,8 +1,7 @@
 //! Documents made of values: arrays, objects, and the lists of aggregates.
 
-use super::document::{Document, DocumentNode, Value, quoted};
+use super::document::{Document, Value, quoted};
 use super::frame::{Arg, FrameOut};
-use super::order;
 
 pub(super) fn pair(args: &[Arg]) -> Result<FrameOut, String> {
     match args {
@@ -22,25 +21,11 @@ pub(super) fn line(value: &Arg) -> String {
     if is_row || is_array { format!("\n {json}") } else { json.clone() }
 }
 
-/// The elements of a list as `json_agg` lists them; in the order of documents, if that is asked,
-/// where they are no scalars of one type.
+/// The elements of a list as `json_agg` lists them.
 pub(super) fn of_list(args: &[Arg]) -> Result<String, String> {
     let document = Document::read(args[0].text())?;
     let Value::Array(elements) = &document.root.value else { return Err("a list was expected".to_string()) };
-    let mut parts: Vec<&DocumentNode> = elements.iter().collect();
-    let is_null = |node: &DocumentNode| matches!(node.value, Value::Null);
-    let kinds = |node: &&&DocumentNode| !is_null(node);
-    let first = parts.iter().find(kinds).map(|node| node.type_name());
-    let is_plain = parts.iter().filter(kinds).all(|node| node.is_scalar() && Some(node.type_name()) == first);
-    if matches!(args[1], Arg::Bool(true)) && !is_plain {
-        let key = |node: &DocumentNode| -> Result<(bool, String), String> {
-            Ok((is_null(node), order::key(&Document::read(document.raw(node))?)?))
-        };
-        let mut keyed = parts.iter().map(|node| Ok((key(node)?, *node))).collect::<Result<Vec<_>, String>>()?;
-        keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
-        parts = keyed.into_iter().map(|(_, node)| node).collect();
-    }
-    let parts: Vec<&str> = parts.into_iter().map(|node| document.raw(node)).collect();
+    let parts: Vec<&str> = elements.iter().map(|node| document.raw(node)).collect();
     Ok(format!("[{}]", parts.join(", ")))
 }
 

@@ -178,6 +178,9 @@ impl JsonFunction {
 /// A value in a call around it, whose mark stays where that of a column does not; a row so in all
 /// its columns, and a row that may be NULL in all its branches.
 fn with_mark(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Expr::Alias(alias) = value {
+        return with_mark(&alias.expr, schema);
+    }
     if let Expr::Case(case) = value {
         let mut case = case.clone();
         let mut is_changed = false;
@@ -480,7 +483,7 @@ fn push_record(fields: &Fields, columns: &[ArrayRef], row: usize, out: &mut Stri
         out.push_str(if at > 0 { "," } else { "" });
         out.push_str(&quoted(&name));
         out.push(':');
-        push_value(column, row, form_of(field), out);
+        push_value(column, row, form_of(field).or_else(|| form_in_list(field)), out);
     }
     out.push('}');
 }

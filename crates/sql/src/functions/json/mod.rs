@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
-use anabranch_batch::json::{fault, normal};
+use anabranch_batch::json::{fault, normal, without_zeros};
 use datafusion_expr::ScalarUDF;
 
 use build::{array_of, joined, line, object_of, object_of_lists, of_list, pair};
@@ -34,6 +34,11 @@ use path::Question;
 /// The function of rows with documents, which programs that are cut from queries name.
 pub(crate) fn document_row() -> Arc<ScalarUDF> {
     row::udf()
+}
+
+/// What the order of a document is the order of.
+pub(crate) fn order_key(document: &str) -> Result<String, String> {
+    order::key(&Document::read(document)?)
 }
 
 /// All functions of documents.
@@ -86,6 +91,7 @@ const TABLE: &[Row] = &[
     ("json_in", &[Text], 1, Gives::Json, |args| read(TextLimit::Json, args)),
     ("jsonb_in", &[Text], 1, Gives::Jsonb, |args| read(TextLimit::Jsonb, args)),
     ("__jsonb_document", &[Doc], 1, Gives::Jsonb, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
+    ("__jsonb_scalar", &[Doc, Text, Text], 3, Gives::Text, scalar),
     ("__json_get", &[Doc, Key], 2, Gives::Json, |args| get(args, raw)),
     ("__jsonb_get", &[Doc, Key], 2, Gives::Jsonb, |args| get_of_jsonb(args, raw)),
     ("__json_get_text", &[Doc, Key], 2, Gives::Text, |args| get(args, plain)),
@@ -93,7 +99,9 @@ const TABLE: &[Row] = &[
     ("__json_path", &[Doc, Path], 2, Gives::Json, |args| follow(args, raw)),
     ("__jsonb_path", &[Doc, Path], 2, Gives::Jsonb, |args| follow(args, raw)),
     ("__json_path_text", &[Doc, Path], 2, Gives::Text, |args| follow(args, plain)),
-    ("__jsonb_order", &[Doc], 1, Gives::Text, |args| Ok(FrameOut::Text(order::key(&Document::read(args[0].text())?)?))),
+    ("__jsonb_order", &[Doc], 1, Gives::Text, |args| order_key(args[0].text()).map(FrameOut::Text)),
+    ("__jsonb_plain", &[Doc], 1, Gives::Jsonb, |args| Ok(FrameOut::Text(without_zeros(args[0].text()).into_owned()))),
+    ("__jsonb_orders", &[Path], 1, Gives::Texts, orders),
     ("__jsonb_greatest", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Greater)),
     ("__jsonb_least", &[Doc], 1, Gives::Jsonb, |args| extreme(args, Ordering::Less)),
     ("__jsonb_contains", &[Doc, Doc], 2, Gives::Bool, |args| contains(args)),
@@ -108,8 +116,8 @@ const TABLE: &[Row] = &[
     ("__json_element", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(line(&args[0])))),
     ("__json_list", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("[{}]", joined(args[0].path()).trim_start())))),
     ("__jsonb_list", &[Path], 1, Gives::Jsonb, |args| normalised(format!("[{}]", joined(args[0].path())))),
-    ("__json_of_list", &[Any, Bool], 2, Gives::Json, |args| of_list(args).map(FrameOut::Text)),
-    ("__jsonb_of_list", &[Any, Bool], 2, Gives::Jsonb, |args| normalised(of_list(args)?)),
+    ("__json_of_list", &[Any], 1, Gives::Json, |args| of_list(args).map(FrameOut::Text)),
+    ("__jsonb_of_list", &[Any], 1, Gives::Jsonb, |args| normalised(of_list(args)?)),
     ("__json_object", &[Path], 1, Gives::Json, |args| Ok(FrameOut::Text(format!("{{ {} }}", joined(args[0].path()))))),
     ("__jsonb_object", &[Path], 1, Gives::Jsonb, |args| normalised(format!("{{{}}}", joined(args[0].path())))),
     ("to_json", &[Any], 1, Gives::Json, |args| Ok(FrameOut::Text(args[0].text().to_string()))),
@@ -170,6 +178,24 @@ pub(crate) fn lists_of(name: &str) -> Option<&'static [(&'static str, &'static s
         "jsonb_each_text" => &[("__json_keys", "key"), ("__jsonb_values_text", "value")],
         _ => return None,
     })
+}
+
+/// What the order of each document of a list is the order of.
+fn orders(args: &[Arg]) -> Result<FrameOut, String> {
+    let key = |document: &Option<String>| document.as_deref().map(order_key).transpose();
+    Ok(FrameOut::Texts(args[0].path().iter().map(key).collect::<Result<_, String>>()?))
+}
+
+/// The text of the number or the boolean that a document is, to be read as another type.
+fn scalar(args: &[Arg]) -> Result<FrameOut, String> {
+    let document = Document::read(args[0].text())?;
+    let (is, wanted) = (document.root.type_name(), args[1].text());
+    match is {
+        is if is == wanted => Ok(FrameOut::Text(args[0].text().trim().to_owned())),
+        "array" | "object" | "null" | "string" => Err(format!("cannot cast jsonb {is} to type {}", args[2].text())),
+        "number" => Err(format!("cannot cast jsonb numeric to type {}", args[2].text())),
+        is => Err(format!("cannot cast jsonb {is} to type {}", args[2].text())),
+    }
 }
 
 /// A document with the value at its subscripts.

@@ -11,10 +11,11 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, lit,
 };
 
-use crate::resolve::documents::form_of;
+use super::list;
+use crate::resolve::documents::{form_in_list, form_of};
 
 const MARKED_ROW: &str = "__document_row";
 
@@ -28,16 +29,24 @@ struct DocumentRow {
 /// a document.
 pub(super) fn marked(row: &Expr, schema: &DFSchema, mark: fn(Expr) -> Expr) -> Option<Expr> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = row else { return None };
+    if func.name() == "struct" {
+        let named = args.iter().enumerate().flat_map(|(at, value)| [lit(format!("c{at}")), value.clone()]);
+        let row = ScalarFunction { func: datafusion_functions::core::named_struct(), args: named.collect() };
+        return marked(&Expr::ScalarFunction(row), schema, mark);
+    }
     let has_marks = func.name() == MARKED_ROW;
     let is_document = |value: &Expr| {
         let is_call = matches!(value, Expr::ScalarFunction(_));
-        !(has_marks && is_call) && value.to_field(schema).is_ok_and(|(_, field)| form_of(&field).is_some())
+        !(has_marks && is_call)
+            && value.to_field(schema).is_ok_and(|(_, field)| form_of(&field).or_else(|| form_in_list(&field)).is_some())
     };
     if !has_marks && func.name() != "named_struct" || !args.iter().skip(1).step_by(2).any(is_document) {
         return None;
     }
+    let is_list = |value: &Expr| value.to_field(schema).is_ok_and(|(_, field)| form_in_list(&field).is_some());
     let values = args.iter().enumerate().map(|(at, value)| match at % 2 == 1 && is_document(value) {
         // (A column has no mark where rows are computed; a call has.)
+        true if is_list(value) => list::marked(value.clone()),
         true => mark(value.clone()),
         false => value.clone(),
     });

@@ -17,7 +17,7 @@ use crate::resolve::type_names::{is_number, sql_name};
 
 /// Values that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Number,
     Truth,
     /// A date, with or without a time.
@@ -28,7 +28,7 @@ enum Kind {
 
 impl Kind {
     /// `None` for texts, which may be literals, and for all other types.
-    fn of(is: &DataType) -> Option<Kind> {
+    pub(super) fn of(is: &DataType) -> Option<Kind> {
         match is {
             _ if is_number(is) => Some(Kind::Number),
             DataType::Boolean => Some(Kind::Truth),
@@ -64,6 +64,12 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
         Expr::Between(Between { expr, low, high, .. }) => {
             check_compared(expr, Operator::GtEq, low, schema)?;
             check_compared(expr, Operator::LtEq, high, schema)
+        }
+        Expr::InList(list) => {
+            list.list.iter().try_for_each(|value| check_compared(&list.expr, Operator::Eq, value, schema))
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "nullif" && call.args.len() == 2 => {
+            check_compared(&call.args[0], Operator::Eq, &call.args[1], schema)
         }
         Expr::Cast(cast) => {
             let Ok(from) = cast.expr.get_type(schema) else { return Ok(()) };

@@ -7,14 +7,17 @@
 //! Law: an expression has the type and the values that PostgreSQL gives it, or planning fails.
 
 mod blanks;
+mod byte_patterns;
 pub(crate) mod calls;
 pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
+mod document_casts;
 pub(crate) mod filter_arguments;
 mod greatest_arrays;
 mod kinds;
 pub(crate) mod marked_literals;
+pub(crate) mod matched;
 pub(crate) mod moments;
 pub(crate) mod numbers;
 mod ordered_tests;
@@ -74,6 +77,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Refusal,
     },
     Pass {
+        name: "refuse values without a common type",
+        run: Settle::Check(matched::check),
+        gives: "values of one kind in CASE, coalesce, greatest, least and arrays",
+        reason: "DataFusion takes dates for the numbers that they are kept as, and reads texts as numbers",
+        example: "SELECT CASE WHEN k = 1 THEN d ELSE 1 END AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
         name: "subscripts of arrays of arrays",
         run: Settle::Expr(settle_subscripts),
         gives: "NULL in place of an array that was taken out of one",
@@ -88,6 +99,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "DataFusion casts the text to a number, or the number to text",
         example: "SELECT k FROM t WHERE s = k",
         without: Loss::Refusal,
+    },
+    Pass {
+        name: "patterns of bytes",
+        run: Settle::Expr(byte_patterns::match_bytes),
+        gives: "calls that match bytes",
+        reason: "DataFusion has LIKE of texts only, and reads bytes as texts in ILIKE",
+        example: "SELECT '\\x6162'::bytea LIKE 'a%' AS q FROM t",
+        without: Loss::Failure,
     },
     Pass {
         name: "literals without negative scale",
@@ -136,6 +155,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "neither keeps the mark of its values",
         example: "SELECT CASE WHEN j IS NULL THEN j ELSE '[1,2]' END AS q FROM codes",
         without: Loss::WrongAnswer,
+    },
+    Pass {
+        name: "casts of documents and uuids",
+        run: Settle::Expr(document_casts::settle),
+        gives: "the number or the boolean that a document is",
+        reason: "to DataFusion a document is a text, and 1.7 no text of an integer",
+        example: "SELECT '1.7'::jsonb::integer AS q FROM t",
+        without: Loss::Failure,
     },
     Pass {
         name: "defaults of lag and lead",

@@ -12,10 +12,12 @@ use datafusion_expr::expr::{AggregateFunction, Between, Case, InList};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::SqlError;
+use crate::functions::enumerations::orders_of;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
-use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::is_text;
 
 /// Compares what orders the values.
@@ -56,6 +58,27 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             let branches = vec![(Box::new(other), Box::new(lit(ScalarValue::Null)))];
             let case = Case::new(Some(Box::new(value.clone())), branches, Some(Box::new(value)));
             Ok(compare_operand(case, schema))
+        }
+        Expr::ScalarFunction(mut call)
+            if call.func.name() == "array_compare" && labels(&call.args, schema).is_some() =>
+        {
+            let Some(mark) = labels(&call.args, schema) else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
+            call.args = call.args.into_iter().map(|list| orders_of(list, &mark)).collect();
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        Expr::ScalarFunction(mut call) if COMPARING.contains(&call.func.name()) => {
+            let is_compared = |value: &Expr| is_jsonb(value, schema) || is_list_of_jsonb(value, schema);
+            if !call.args.iter().any(is_compared) {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            }
+            for value in &mut call.args {
+                *value = match value.get_type(schema)? {
+                    DataType::List(_) => self::call("__jsonb_orders", vec![std::mem::take(value)]),
+                    is if is_text(&is) => key(std::mem::take(value), schema),
+                    _ => continue,
+                };
+            }
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
         Expr::AggregateFunction(AggregateFunction { func, params })
             if func.name() == "percentile_disc" && params.args.first().is_some_and(|value| is_jsonb(value, schema)) =>
@@ -128,6 +151,22 @@ pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
 
 /// Functions that choose one of their arguments, or list them.
 const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "make_array"];
+
+/// Functions that compare elements of arrays, and give none.
+const COMPARING: [&str; 6] =
+    ["array_has", "array_has_all", "array_has_any", "array_position", "array_positions", "array_compare"];
+
+/// The enumeration that arrays are of.
+fn labels(lists: &[Expr], schema: &DFSchema) -> Option<EnumMark> {
+    lists.iter().find_map(|list| {
+        let (_, field) = list.to_field(schema).ok()?;
+        matches!(field.data_type(), DataType::List(_)).then(|| EnumMark::of_elements(&field)).flatten()
+    })
+}
+
+fn is_list_of_jsonb(value: &Expr, schema: &DFSchema) -> bool {
+    value.to_field(schema).is_ok_and(|(_, field)| form_in_list(&field) == Some(DocumentForm::Jsonb))
+}
 
 fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
     value.to_field(schema).is_ok_and(|(_, field)| form_of(&field) == Some(DocumentForm::Jsonb))

@@ -23,7 +23,8 @@ use super::interval_sets::by_lengths;
 use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
 use crate::functions::aggregates;
-use crate::functions::intervals::{DistinctLengths, INTERVAL, is_interval, length_of};
+use crate::functions::distinct_lists::{self, Spelling};
+use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_of};
@@ -67,7 +68,7 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
     let is_changed = |call: &Expr| {
         counts_distinct(call, &input_schema)
             || orders_spellings(call, &input_schema)
-            || lists_distinct(call, &input_schema)
+            || lists_distinct(call, &input_schema).is_some()
     };
     let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
@@ -153,7 +154,9 @@ fn counts_distinct(call: &Expr, schema: &DFSchema) -> bool {
     match call {
         Expr::Alias(alias) => counts_distinct(&alias.expr, schema),
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            func.name() == "count" && params.distinct && params.args.iter().any(|e| is_spelled(e, schema))
+            let has_spelled =
+                |e: &Expr| is_spelled(e, schema) || values_of_row(e).iter().any(|e| is_spelled(e, schema));
+            func.name() == "count" && params.distinct && params.args.iter().any(has_spelled)
         }
         _ => false,
     }
@@ -173,35 +176,51 @@ fn orders_spellings(call: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// `array_agg(DISTINCT i)` of intervals, in an alias or not.
-fn lists_distinct(call: &Expr, schema: &DFSchema) -> bool {
+/// What the values of `array_agg(DISTINCT x)` are equal by, in an alias or not; `None` where they
+/// are kept in one spelling, in order.
+fn lists_distinct(call: &Expr, schema: &DFSchema) -> Option<Spelling> {
     match call {
         Expr::Alias(alias) => lists_distinct(&alias.expr, schema),
-        Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            func.name() == "array_agg" && params.distinct && params.args.iter().all(|e| is_interval(e, schema))
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if func.name() == "array_agg" && params.distinct =>
+        {
+            let value = params.args.first()?;
+            let is_ordered_by_other = params.order_by.iter().any(|key| key.expr != *value);
+            spelling_of(value, schema).filter(|_| !is_ordered_by_other)
         }
-        _ => false,
+        _ => None,
     }
 }
 
-/// The result of a call: of a list of intervals that differ, without those that are as long as the
-/// one before.
+/// What values are equal by that are not kept in the order of their type.
+fn spelling_of(value: &Expr, schema: &DFSchema) -> Option<Spelling> {
+    if is_interval(value, schema) {
+        return Some(Spelling::Length);
+    }
+    let (_, field) = value.to_field(schema).ok()?;
+    match EnumMark::of(&field) {
+        Some(_) => Some(Spelling::Label),
+        None => is_jsonb(&field).then_some(Spelling::Document),
+    }
+}
+
+/// The result of a call: of a list of values that differ, without those that equal the one before.
 fn result_of(call: &Expr, name: &str, schema: &DFSchema) -> Expr {
     let result = Expr::Column(Column::from_name(name));
     match lists_distinct(call, schema) {
-        true => DistinctLengths::udf().call(vec![result]),
-        false => result,
+        Some(by) => distinct_lists::udf(by).call(vec![result]),
+        None => result,
     }
 }
 
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    if lists_distinct(&call, schema)
+    if lists_distinct(&call, schema).is_some()
         && let Expr::AggregateFunction(mut call) = call.clone().unalias()
     {
-        let interval = call.params.args[0].clone();
+        let value = call.params.args[0].clone();
         let (asc, nulls_first) = call.params.order_by.first().map_or((true, false), |key| (key.asc, key.nulls_first));
         let by = |expr: Expr, asc| Sort { expr, asc, nulls_first };
-        call.params.order_by = vec![by(compared(interval.clone(), schema), asc), by(interval, true)];
+        call.params.order_by = vec![by(compared(value.clone(), schema), asc), by(value, true)];
         call.params.distinct = false;
         return Ok(Expr::AggregateFunction(call));
     }
@@ -216,8 +235,28 @@ fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
         return Ok(call.unalias());
     }
     let Expr::AggregateFunction(mut call) = call.unalias() else { unreachable!("counts_distinct has seen a call") };
-    call.params.args = call.params.args.into_iter().map(|e| by_length(e, schema).data).collect();
+    call.params.args = call.params.args.into_iter().map(|e| row_by_length(e, schema)).collect();
     Ok(Expr::AggregateFunction(call))
+}
+
+/// The values of `(x, y)`.
+fn values_of_row(expr: &Expr) -> &[Expr] {
+    match expr {
+        Expr::Alias(alias) => values_of_row(&alias.expr),
+        Expr::ScalarFunction(row) if row.func.name() == "struct" => &row.args,
+        _ => &[],
+    }
+}
+
+/// What is the same for all spellings of a value, or of the values of a row.
+fn row_by_length(expr: Expr, schema: &DFSchema) -> Expr {
+    match expr.unalias() {
+        Expr::ScalarFunction(mut row) if row.func.name() == "struct" => {
+            row.args = row.args.into_iter().map(|e| by_length(e, schema).data).collect();
+            Expr::ScalarFunction(row)
+        }
+        other => by_length(other, schema).data,
+    }
 }
 
 /// Partitions and peers are those of the lengths. The calls change their names by it, so a

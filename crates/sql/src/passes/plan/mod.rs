@@ -10,6 +10,7 @@
 //! Law: the plan means what PostgreSQL says that the query means, or planning fails.
 
 pub(crate) mod asof;
+mod chosen_documents;
 pub(crate) mod clock;
 pub(crate) mod conform;
 pub(crate) mod decorrelate;
@@ -21,6 +22,7 @@ mod interval_keys;
 mod interval_sets;
 mod interval_sums;
 pub(crate) mod joined_bytes;
+mod list_elements;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;

@@ -16,18 +16,20 @@ use anabranch_plan::RoundLimit;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, DFSchemaRef, Result as DfResult};
-use datafusion_expr::logical_plan::{Extension, LogicalPlan};
+use datafusion_expr::logical_plan::{Extension, LogicalPlan, Projection};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, TableFactor, Value};
 use datafusion_expr::{Expr, UserDefinedLogicalNodeCore};
 
 use crate::error::{ErrorKind, SqlError};
+use crate::functions::intervals::INTERVAL;
+use crate::functions::table::call;
 use crate::passes::pass::Chosen;
 use crate::passes::plan::conform::{conform, types_of};
 use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::set_operations::{settled_types, unique_names};
 use crate::resolve::common_types::union_type;
-use crate::resolve::documents::is_kind_of_text;
+use crate::resolve::documents::{DocumentForm, form_of, is_kind_of_text};
 use crate::resolve::type_names::{canonical, is_number, sql_name};
 use crate::syntax::relation_calls::{MUTUALLY_RECURSIVE, RECURSIVE, called_in_from, table_of, variable_name};
 
@@ -174,8 +176,12 @@ impl RecursionPlanner {
             widened(&name, &mut types, &of_step)?;
         }
         let schema = schema(&types);
-        let inputs = vec![conform(first, &of_first, &types, &names)?, conform(planned, &of_step, &types, &names)?];
-        let form = RecursionForm::Terms { is_all: text(quantifier)? == "all" };
+        let mut inputs = vec![conform(first, &of_first, &types, &names)?, conform(planned, &of_step, &types, &names)?];
+        let is_all = text(quantifier)? == "all";
+        if !is_all {
+            inputs = inputs.into_iter().map(|input| in_one_spelling(input, &schema)).collect::<DfResult<_>>()?;
+        }
+        let form = RecursionForm::Terms { is_all };
         LoopNode::try_new(vec![variable], vec![schema], form, inputs, 0)
     }
 
@@ -335,6 +341,28 @@ fn widened(name: &str, types: &mut [DataType], of_step: &[DataType]) -> DfResult
             .into());
     }
     Ok(is_widened)
+}
+
+/// The rows of a UNION with documents as those are that equal them, without zeros at the end of
+/// numbers: the loop finds rows that it has by what they are kept as.
+fn in_one_spelling(plan: LogicalPlan, schema: &Schema) -> DfResult<LogicalPlan> {
+    if let Some(field) = schema.fields().iter().find(|field| *field.data_type() == INTERVAL) {
+        let what = format!("UNION of a recursive query with an interval (column \"{}\")", field.name());
+        let hint = "Write UNION ALL, or carry extract(epoch FROM i) and make the interval outside.";
+        return Err(SqlError::unsupported(what, hint)
+            .with_detail("1 day and 24 hours are equal, and would be two rows.")
+            .into());
+    }
+    let is_jsonb = |field: &Field| form_of(field) == Some(DocumentForm::Jsonb);
+    if !schema.fields().iter().any(|field| is_jsonb(field)) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns().into_iter().zip(schema.fields()).map(|(column, field)| {
+        let name = column.name.clone();
+        let value = Expr::Column(column);
+        if is_jsonb(field) { call("__jsonb_plain", vec![value]).alias(name) } else { value }
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
 }
 
 fn is_exact(data_type: &DataType) -> bool {

@@ -19,6 +19,8 @@ use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, SetExpr, TableFactor};
 
+use super::chosen_documents;
+use super::list_elements::mark;
 use crate::error::Result;
 use crate::functions::same_value::SameValue;
 use crate::syntax::template::template;
@@ -79,7 +81,7 @@ fn knows_keys(plan: &LogicalPlan) -> bool {
     !plan.schema().functional_dependencies().is_empty()
 }
 
-/// Plans derived tables that unnest lists.
+/// Plans derived tables that unnest lists, or choose documents.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedRows {
     /// The derived table that is being planned: what is asked for again is planned as it is.
@@ -95,7 +97,7 @@ impl RelationPlanner for RepeatedRows {
         let TableFactor::Derived { subquery, .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        if !unnests(subquery) {
+        if !is_planned_here(subquery) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
         let text = relation.to_string();
@@ -108,17 +110,20 @@ impl RelationPlanner for RepeatedRows {
         let n_open = open().len();
         let planned = context.plan(relation);
         open().truncate(n_open - 1);
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(behind_lists(planned?)?, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
+            behind_lists(chosen_documents::mark(mark(planned?)?)?)?,
+            None,
+        ))))
     }
 }
 
-/// Makes a derived table of each named query that unnests a list.
+/// Makes a derived table of each named query that unnests a list, or chooses values.
 ///
 /// # Errors
 /// None that a user can cause.
 pub(crate) fn derive_named(query: &mut Query) -> Result<()> {
     for named in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-        if unnests(&named.query) {
+        if is_planned_here(&named.query) {
             let mut outer = template("SELECT * FROM (SELECT 1) AS __rows")?;
             if let SetExpr::Select(select) = outer.body.as_mut()
                 && let Some(TableFactor::Derived { subquery, .. }) =
@@ -132,12 +137,13 @@ pub(crate) fn derive_named(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Whether a query unnests a list.
-fn unnests(query: &Query) -> bool {
+/// Whether a query unnests a list, or chooses values.
+fn is_planned_here(query: &Query) -> bool {
     struct Found(bool);
     impl Looking for Found {
         fn expr(&mut self, expr: &SqlExpr) -> Look {
-            self.0 |= matches!(expr, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("unnest"));
+            self.0 |= matches!(expr, SqlExpr::Case { .. })
+                || matches!(expr, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("unnest"));
             Look::Continue(())
         }
     }

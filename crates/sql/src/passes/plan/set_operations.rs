@@ -23,7 +23,7 @@ use crate::error::{ErrorKind, SqlError};
 use crate::passes::expr::{SETTLED, settle};
 use crate::passes::pass::Chosen;
 use crate::passes::plan::conform::{conform, types_of};
-use crate::passes::plan::unions::{match_unions, read_beside};
+use crate::passes::plan::unions::{check_branches, match_unions, read_beside};
 use crate::passes::tree::set_operations::called;
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
@@ -145,6 +145,7 @@ fn set_operation(
         .with_detail(format!("The left one has {n}, the right one {m}."))
         .into());
     }
+    check_branches(name, &[&left, &right])?;
     let (left, right) = read_beside(left, right)?;
     let mut types = Vec::with_capacity(n);
     let (of_left, of_right) = (settled_types(&left, chosen)?, settled_types(&right, chosen)?);

@@ -13,6 +13,7 @@ use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::conversions::ByteaIn;
 use crate::functions::table::call;
+use crate::passes::expr::matched::{Choice, misfit};
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
 use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
@@ -34,6 +35,7 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     let mut inputs = union.inputs.clone();
     let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
     let mut changed = false;
+    check_branches("UNION", &inputs.iter().map(Arc::as_ref).collect::<Vec<_>>())?;
     // Literals beside documents are documents.
     let has_marks = |input: &&Arc<LogicalPlan>| input.schema().fields().iter().any(|field| form_of(field).is_some());
     if let Some(marked) = inputs.iter().find(has_marks).map(|input| input.schema().clone()) {
@@ -63,6 +65,17 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Refuses branches whose columns have no type in common.
+pub(crate) fn check_branches(operation: &str, branches: &[&LogicalPlan]) -> DfResult<()> {
+    let n = branches.iter().map(|branch| branch.schema().fields().len()).min().unwrap_or(0);
+    let mut problems =
+        (0..n).filter_map(|at| misfit(operation, branches.iter().map(|branch| Choice::of_column(branch, at))));
+    match problems.next() {
+        Some(problem) => Err(SqlError::new(ErrorKind::Type, problem).with_hint("Cast one side, as in x::text.").into()),
+        None => Ok(()),
+    }
 }
 
 /// Two plans, each with its literals in quotes read as values of the other's columns.

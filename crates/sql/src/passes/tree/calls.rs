@@ -90,6 +90,9 @@ fn call(function: &Function) -> Option<String> {
     if name == "make_interval" && function.over.is_none() {
         return make_interval(list);
     }
+    if name.starts_with("jsonb_path_") && list.iter().any(|arg| matches!(arg, FunctionArg::Named { .. })) {
+        return by_position(&name, list);
+    }
     let args: Vec<&Expr> = list
         .iter()
         .map(|arg| match arg {
@@ -257,6 +260,24 @@ fn is_null(literal: &Expr) -> bool {
 fn count(args: &[&Expr], test: &str) -> String {
     let ones: Vec<String> = args.iter().map(|arg| format!("CASE WHEN ({arg}) {test} THEN 1 ELSE 0 END")).collect();
     format!("({})", ones.join(" + "))
+}
+
+/// `jsonb_path_exists(j, path, silent => true)` with its arguments by position.
+fn by_position(function: &str, args: &[FunctionArg]) -> Option<String> {
+    const NAMES: [&str; 4] = ["target", "path", "vars", "silent"];
+    let mut given: [Option<String>; 4] = [None, None, Some("'{}'".to_owned()), Some("false".to_owned())];
+    for (at, arg) in args.iter().enumerate() {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => *given.get_mut(at)? = Some(value.to_string()),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                let at = NAMES.iter().position(|known| *known == fold(name))?;
+                given[at] = Some(value.to_string());
+            }
+            _ => return None,
+        }
+    }
+    let given: Vec<String> = given.into_iter().collect::<Option<_>>()?;
+    Some(format!("{function}({})", given.join(", ")))
 }
 
 /// `make_interval(days => 3, hours => 2)`, or by position.

@@ -3,6 +3,7 @@
 use datafusion_expr::sqlparser::ast::{Array, Expr, Ident, Value};
 
 use crate::functions::at_time_zone::AT_TIME_ZONE;
+use crate::functions::input::read_list;
 use crate::syntax::names::fold;
 
 /// What a call means, as text; `None` for other calls.
@@ -26,10 +27,11 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             [] => return None,
             sizes => sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})")),
         },
-        ("width_bucket", [x, Expr::Array(Array { elem, .. })]) => {
-            let passed = elem.iter().map(|bound| format!(" + CASE WHEN ({x}) >= ({bound}) THEN 1 ELSE 0 END"));
-            format!("(CASE WHEN ({x}) IS NOT NULL THEN 0 END{})", passed.collect::<String>())
+        ("array_fill", [value, sizes]) => {
+            let sizes = written_sizes(sizes)?;
+            sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})"))
         }
+        ("width_bucket", [x, bounds]) => format!("__width_bucket({x}, {bounds})"),
         ("array_fill", [value, sizes, bounds]) if all_ones(bounds) => return text(name, &[*value, *sizes]),
         ("normalize", [x]) => format!("__normalize({x}, 'nfc')"),
         ("normalize", [x, Expr::Identifier(form)]) => format!("__normalize({x}, '{}')", normal_form(form)?),
@@ -81,6 +83,20 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })
+}
+
+/// The numbers of `'{2,3}'` and `'{2,3}'::int[]`.
+fn written_sizes(sizes: &Expr) -> Option<Vec<usize>> {
+    let literal = match sizes {
+        Expr::Cast { expr, .. } => expr.as_ref(),
+        other => other,
+    };
+    let Expr::Value(value) = literal else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    let mut elements = Vec::new();
+    read_list(text, &mut elements)?;
+    let sizes: Option<Vec<usize>> = elements.into_iter().map(|element| element?.parse().ok()).collect();
+    sizes.filter(|sizes| !sizes.is_empty())
 }
 
 /// A form of `normalize`.

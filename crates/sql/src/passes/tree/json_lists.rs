@@ -2,15 +2,14 @@
 //!
 //! ```text
 //!     json_agg(x ORDER BY y) FILTER (..)    __json_list(array_agg(__json_element(x) ORDER BY y) FILTER (..))
-//!     json_agg(DISTINCT x)                  __json_of_list(array_agg(DISTINCT x), true)
+//!     json_agg(DISTINCT x)                  __json_of_list(array_agg(DISTINCT x))
 //!     json_object_agg(k, v)                 __json_object(array_agg(__json_pair(k, v)))
 //! ```
 //!
 //! Values are distinct, and in order, before they are documents: 9 comes before 10.
 
 use datafusion_expr::sqlparser::ast::{
-    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
-    ObjectName,
+    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
 };
 
 use crate::error::Result;
@@ -54,11 +53,10 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         (is_distinct, is_pair, list.args.as_slice())
         && !is_row(value)
     {
-        let is_ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
         let mut inner = function.clone();
         inner.name = ObjectName::from(vec![Ident::new("array_agg")]);
         let of_list = around.replace("_list", "_of_list");
-        *expr = parse_expr(&format!("{of_list}({inner}, {})", !is_ordered))?;
+        *expr = parse_expr(&format!("{of_list}({inner})"))?;
         return Ok(());
     }
     let values: Vec<String> = list.args.iter().map(ToString::to_string).collect();

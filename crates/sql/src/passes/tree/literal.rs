@@ -8,9 +8,10 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{Result, SqlError};
 use crate::functions::arrays::SUBSCRIPTED;
 use crate::functions::at_time_zone::AT_TIME_ZONE;
+use crate::functions::element_forms::list_reader_of;
 use crate::functions::forms::reader_of;
 use crate::functions::numerics::NEGATIVE;
-use crate::resolve::types::text_limit;
+use crate::resolve::types::{element_limit, text_limit};
 
 /// Digits of a literal, and powers of ten, beyond which it is no decimal of a type with a scale.
 const DIGITS_MAX: usize = 30;
@@ -20,7 +21,7 @@ const DIGITS_MAX: usize = 30;
 /// # Errors
 /// A text that is no interval.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
-    if let Some(replacement) = mod_to_operator(expr).or_else(|| cut_to_length(expr)) {
+    if let Some(replacement) = mod_to_operator(expr).or_else(|| read_elements(expr)).or_else(|| cut_to_length(expr)) {
         *expr = replacement;
     }
     if let Some(replacement) = crate::time::literal::rewrite(expr)? {
@@ -187,6 +188,23 @@ fn mod_to_operator(expr: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `x::uuid[]` reads each element.
+fn read_elements(expr: &Expr) -> Option<Expr> {
+    let Expr::Cast { expr: inner, data_type, array: false, .. } = expr else { return None };
+    let reader = list_reader_of(element_limit(data_type).ok()??)?;
+    let mut data_type = data_type.clone();
+    if let Expr::Value(value) = inner.as_ref() {
+        add_dimensions(&value.value, &mut data_type);
+    }
+    let mut dimensions = String::new();
+    let mut list = &data_type;
+    while let DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = list {
+        dimensions.push_str("[]");
+        list = element;
+    }
+    crate::syntax::parse::parse_expr(&format!("{reader}(CAST({inner} AS text{dimensions}))")).ok()
 }
 
 /// `x::varchar(3)` is the first three characters of the text; `x::char(3)` without spaces at its

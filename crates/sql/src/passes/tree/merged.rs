@@ -469,8 +469,11 @@ pub(super) fn each_by_name(columns: &[String]) -> impl Iterator<Item = (&String,
     })
 }
 
-fn name_of_repeated(n: usize) -> String {
-    format!("__repeated_{n}")
+/// What names begin with that tell columns of one name apart.
+pub(super) const REPEATED: &str = "__repeated_";
+
+pub(super) fn name_of_repeated(n: usize) -> String {
+    format!("{REPEATED}{n}")
 }
 
 /// Gives the columns of a query in FROM names of their own where several have the same, which only

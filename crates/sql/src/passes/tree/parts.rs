@@ -5,14 +5,28 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_on, grouped_casts, json_lists, lateral, literal,
-    membership, merged, order_names, output_names, refuse, rows, series, session, set_operations, similar, split_table,
-    subquery, symmetric, window_table,
+    array_query, asof, calls, case, columns, compared_list, distinct_on, frame_bounds, grouped_casts, json_lists,
+    lateral, literal, membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session,
+    set_operations, similar, split_table, subquery, symmetric, unnested_names, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
 /// All other rewrites.
 pub(super) const PARTS: &[Pass<Hooks>] = &[
+    Pass {
+        name: "refuse names of several columns of a derived table",
+        run: Hooks {
+            ordered: Some(|select, order_by, names| match names.catalog {
+                Some(catalog) => repeated_columns::refuse(select, order_by.as_deref(), names.reachable(), catalog),
+                None => Ok(()),
+            }),
+            ..NONE
+        },
+        gives: "names of one column each",
+        reason: "the first of them keeps the name, which DataFusion takes for a column's",
+        example: "SELECT k FROM (SELECT k, x AS k FROM u) AS d",
+        without: Loss::Refusal,
+    },
     Pass {
         name: "name repeated items",
         run: Hooks { whole: Some(|query, names| name_repeated(query, names.name_all)), ..NONE },
@@ -32,6 +46,20 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         gives: "hidden names for items that are called like columns in expressions of ORDER BY",
         reason: "DataFusion looks for a name among the items first, and takes t.k for ambiguous beside an item k",
         example: "SELECT -k AS k FROM t ORDER BY t.k",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "computed offsets of frames",
+        run: Hooks {
+            expr: Some(|expr, _| {
+                frame_bounds::fold(expr);
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "the number that an offset is computed of",
+        reason: "DataFusion takes literals only",
+        example: "SELECT count(*) OVER (ORDER BY k ROWS 1 + 1 PRECEDING) AS q FROM u",
         without: Loss::Failure,
     },
     Pass {
@@ -109,6 +137,28 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         gives: "aliases that name all columns",
         reason: "DataFusion refuses an alias that names the first columns only",
         example: "SELECT a, x FROM t AS d(a)",
+        without: Loss::Failure,
+    },
+    Pass {
+        name: "names beside lists that are unnested",
+        run: Hooks {
+            whole: Some(|query, _| unnested_names::hide_at_top(query)),
+            with: Some(|query, names| {
+                if let Some(catalog) = names.catalog {
+                    unnested_names::hide_named(query, names.reachable(), catalog);
+                }
+            }),
+            factor: Some(|factor, names| {
+                if let Some(catalog) = names.catalog {
+                    unnested_names::hide(factor, names.reachable(), catalog);
+                }
+                Ok(())
+            }),
+            ..NONE
+        },
+        gives: "other names for values that are called like a column that they are computed of",
+        reason: "DataFusion has both beside each other below Unnest, and takes the name for ambiguous",
+        example: "SELECT q.k FROM (SELECT k + 1 AS k, unnest(ARRAY[x]) AS e FROM u) AS q",
         without: Loss::Failure,
     },
     Pass {

@@ -7,6 +7,7 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::expression_names::select_items;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::functions::table::FUNCTIONS;
 use crate::syntax::walk::change_outside_queries;
 
 /// Refuses clauses of a query.
@@ -36,6 +37,14 @@ pub(super) fn function(function: &ast::Function) -> Result<()> {
         let message = format!("DISTINCT * in {name}() names no values");
         return Err(SqlError::new(ErrorKind::Syntax, message)
             .with_hint("Count the rows of SELECT DISTINCT * in a derived table."));
+    }
+    if let FunctionArguments::List(list) = &function.args
+        && matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)])
+        && name != "count"
+        && FUNCTIONS.aggregate.contains_key(&name)
+    {
+        return Err(SqlError::new(ErrorKind::UnknownName, format!("function {name}() does not exist"))
+            .with_hint(format!("Name what is aggregated: {name}(x).")));
     }
     let hint = match name.as_str() {
         "pg_column_size" => "Rows lie in columns, which are packed: octet_length(x::text) tells the bytes of a text.",

@@ -14,7 +14,7 @@ use datafusion_expr::sqlparser::ast::{CastKind, DataType, ExactNumberInfo, Expr,
 
 use crate::error::Result;
 use crate::functions::forms::UNMARKED;
-use crate::resolve::types::text_limit;
+use crate::resolve::types::{element_limit, text_limit};
 use crate::syntax::parse::parse_expr;
 
 /// Types the literals of a list of rows.
@@ -37,7 +37,10 @@ fn cast_columns(values: &mut Values) {
         let is_marked = matches!(data_type, DataType::Uuid | DataType::JSON | DataType::JSONB);
         let is_open = |cell: &Expr| is_quoted(cell) || (is_marked && is_null(cell));
         // (A number of few digits and one of any are two types to DataFusion.)
-        let all = matches!(data_type, DataType::Numeric(_)) && (cells().any(is_open) || cells().all(is_exact));
+        let is_digits = matches!(data_type, DataType::Numeric(_)) && (cells().any(is_open) || cells().all(is_exact));
+        // (An array of documents has a mark, which other arrays have not.)
+        let is_marked_list = values.rows.len() > 1 && element_limit(&data_type).is_ok_and(|limit| limit.is_some());
+        let all = is_digits || is_marked_list;
         if !all && !cells().any(is_open) {
             continue;
         }

@@ -219,6 +219,13 @@ impl Input<'_> {
                 break;
             }
         }
+        let offset = self.next_offset();
+        if matches!(self.word(0).as_deref(), Some("SELECT" | "WITH" | "VALUES")) {
+            let hint = "Write CREATE VIEW v AS SELECT .., then DESCRIBE v; EXPLAIN shows the plan of a query.";
+            let mut error = SqlError::unsupported("DESCRIBE of a query", hint);
+            error.position = Some(offset);
+            return Err(error);
+        }
         Ok(Statement::Describe { name: self.name()? })
     }
 

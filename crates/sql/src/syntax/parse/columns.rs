@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_marks::unresolved;
-use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
+use crate::resolve::types::{arrow_type, element_limit, text_limit, time_precision, user_name};
 use crate::syntax::names::fold;
 use crate::syntax::references::{ForeignKey, foreign_key};
 use crate::syntax::statement::{LikeClause, Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
@@ -233,6 +233,9 @@ pub(super) fn typed_field(name: &str, sql: &ast::DataType) -> Result<Field> {
         return Ok(unresolved(name, &user));
     }
     let field = Field::new(name, arrow_type(sql)?, true);
+    if let Some(limit) = element_limit(sql)? {
+        return Ok(limit.declare_elements(field));
+    }
     Ok(match (text_limit(sql)?, time_precision(sql)?) {
         (Some(limit), _) => limit.declare(field),
         (None, Some(precision)) => precision.declare(field),

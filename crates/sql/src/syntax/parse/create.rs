@@ -420,6 +420,12 @@ impl Input<'_> {
 
     fn column(&mut self, columns: &mut Columns) -> Result<()> {
         let offset = self.next_offset();
+        if self.word(2).as_deref() == Some("AS") && self.parser.peek_nth_token_ref(3).token == Token::LParen {
+            let hint = "Write GENERATED ALWAYS AS (expression) STORED behind the type.";
+            let mut error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \"AS\"").with_hint(hint);
+            error.position = Some(offset);
+            return Err(error);
+        }
         let definition = self.parser.parse_column_def()?;
         columns.add(definition).map_err(|mut error| {
             error.position = error.position.or(Some(offset));

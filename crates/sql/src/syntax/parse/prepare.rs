@@ -1,22 +1,24 @@
 //! `PREPARE`, `EXECUTE`, `DEALLOCATE`.
 
 use arrow::datatypes::DataType;
+use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, parse};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::arrow_type;
+use crate::resolve::types::{arrow_type, user_name};
 use crate::syntax::statement::{Execute, Parsed, Prepare, Statement};
+use crate::syntax::typed_parameters::CastParameters;
 
 impl Input<'_> {
     /// `PREPARE name [(type, ..)] AS statement`.
     pub(super) fn prepare(&mut self) -> Result<Statement> {
         self.expect("PREPARE")?;
         let name = self.identifier()?;
-        let types = self.parameter_types()?;
+        let (types, casts) = self.parameter_types()?.into_iter().unzip();
         self.expect("AS")?;
         let at = self.next_offset();
-        let (text, statement) = self.inner()?;
+        let (text, statement) = self.inner_of(casts)?;
         if !is_prepared(&statement.statement) {
             let mut error = SqlError::new(ErrorKind::Syntax, "this statement cannot be prepared")
                 .with_detail("PREPARE takes SELECT, VALUES, INSERT, UPDATE and DELETE.");
@@ -26,16 +28,26 @@ impl Input<'_> {
         Ok(Statement::Prepare(Prepare { name, types, text, statement }))
     }
 
-    /// `(type, ..)`; `unknown` leaves a type to what the parameter stands beside.
-    fn parameter_types(&mut self) -> Result<Vec<Option<DataType>>> {
+    /// `(type, ..)`, each with the cast that says a type that Arrow lacks; `unknown` leaves a type
+    /// to what the parameter stands beside.
+    fn parameter_types(&mut self) -> Result<Vec<(Option<DataType>, Option<String>)>> {
         let mut types = Vec::new();
         if !self.eat_token(&Token::LParen) {
             return Ok(types);
         }
         loop {
             types.push(match self.eat("UNKNOWN") {
-                true => None,
-                false => Some(arrow_type(&self.parser.parse_data_type()?)?),
+                true => (None, None),
+                false => {
+                    let sql = self.parser.parse_data_type()?;
+                    let is_document = matches!(sql, ast::DataType::JSON | ast::DataType::JSONB);
+                    let cast = (is_document || user_name(&sql).is_some()).then(|| format!("::{sql}"));
+                    match user_name(&sql) {
+                        // (Whether there is such a type, the cast tells.)
+                        Some(_) => (None, cast),
+                        None => (Some(arrow_type(&sql)?), cast),
+                    }
+                }
             });
             if !self.eat_token(&Token::Comma) {
                 break;
@@ -72,6 +84,11 @@ impl Input<'_> {
 
     /// The statement that the rest of this one is, and its text.
     pub(super) fn inner(&mut self) -> Result<(String, Box<Parsed>)> {
+        self.inner_of(vec![])
+    }
+
+    /// The same, with casts behind its parameters.
+    fn inner_of(&mut self, casts: Vec<Option<String>>) -> Result<(String, Box<Parsed>)> {
         let start = self.next_offset();
         let text = self.text[start..self.range.end].to_string();
         while self.parser.peek_token_ref().token != Token::EOF {
@@ -79,8 +96,10 @@ impl Input<'_> {
         }
         // The inner statement has its own.
         self.as_of = None;
-        let mut inner = parse(&text).map_err(|mut error| {
-            error.position = error.position.map(|position| position + start);
+        let cast = CastParameters::written(&text, &casts);
+        let mut inner = parse(cast.as_ref().map_or(text.as_str(), |cast| &cast.text)).map_err(|mut error| {
+            let place = |at: usize| cast.as_ref().map_or(at, |cast| cast.place(at));
+            error.position = error.position.map(|position| place(position) + start);
             error
         })?;
         match inner.pop() {

@@ -6,6 +6,9 @@
 //! SELECT (VALUES (5))            SELECT (SELECT * FROM (VALUES (5)) AS __values)
 //! t JOIN u USING (a) AS m .. m.a t JOIN u USING (a) .. a
 //! json_agg(t.*)                  json_agg(t)
+//! t.* IS NULL                    t IS NULL
+//! FROM ONLY t, FROM ONLY (t)     FROM t
+//! EXISTS (SELECT)                EXISTS (SELECT NULL)
 //! GROUP BY ALL a                 GROUP BY a
 //! GROUP BY DISTINCT a, b         GROUP BY __distinct, a, b
 //! ```
@@ -43,14 +46,57 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
                     }
                     "using" => merged_alias(tokens, at),
                     "json_agg" | "jsonb_agg" | "to_json" | "to_jsonb" | "row_to_json" => whole_row(tokens, at + 1),
+                    "only" if at > 0 && is_before_table(tokens, at - 1) => only_table(tokens, at),
+                    "exists" => empty_list(tokens, at + 1),
                     "group" if words_at(tokens, at + 1, &["BY"]) => group_by(tokens, at + 2),
                     _ => {}
                 }
+            }
+            Token::Mul if at > 1 && tokens[at - 1].token == Token::Period && is_null_test(tokens, at + 1) => {
+                tokens.drain(at - 1..=at);
             }
             _ => {}
         }
         at += 1;
     }
+}
+
+/// Whether a table is wanted behind the token.
+fn is_before_table(tokens: &[TokenWithSpan], at: usize) -> bool {
+    ["FROM", "JOIN", "UPDATE"].iter().any(|word| words_at(tokens, at, &[word]))
+}
+
+/// There is no inheritance: `ONLY` says nothing.
+fn only_table(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let is_name = |token: &TokenWithSpan| matches!(token.token, Token::Word(_) | Token::Period);
+    match tokens.get(at + 1).map(|token| &token.token) {
+        Some(Token::Word(_)) => {
+            tokens.remove(at);
+        }
+        Some(Token::LParen) => {
+            if let Some(close) = closing(tokens, at + 1)
+                && tokens[at + 2..close].iter().all(is_name)
+            {
+                tokens.remove(close);
+                tokens.drain(at..=at + 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A query that selects nothing has rows all the same.
+fn empty_list(tokens: &mut Vec<TokenWithSpan>, open: usize) {
+    let is = |at: usize, token: &Token| tokens.get(at).is_some_and(|found| found.token == *token);
+    if is(open, &Token::LParen) && words_at(tokens, open + 1, &["SELECT"]) && is(open + 2, &Token::RParen) {
+        let null = TokenWithSpan { token: Token::make_word("NULL", None), span: tokens[open + 2].span };
+        tokens.insert(open + 2, null);
+    }
+}
+
+/// Whether `IS [NOT] NULL` follows.
+fn is_null_test(tokens: &[TokenWithSpan], at: usize) -> bool {
+    words_at(tokens, at, &["IS", "NULL"]) || words_at(tokens, at, &["IS", "NOT", "NULL"])
 }
 
 /// An operator ends with a sign only if it has a character that no sign follows in arithmetic: any

@@ -109,6 +109,10 @@ impl Input<'_> {
     /// `ALTER TYPE name ADD VALUE ..`. (Behind `TYPE`.)
     pub(super) fn alter_type(&mut self) -> Result<Statement> {
         let name = self.type_name()?;
+        if self.eat("RENAME VALUE") {
+            let hint = "ALTER TYPE name ADD VALUE 'new' BEFORE 'old', and UPDATE the rows that have the old label.";
+            return Err(SqlError::unsupported("ALTER TYPE .. RENAME VALUE", hint));
+        }
         if !self.eat("ADD VALUE") {
             let hint =
                 "ALTER TYPE name ADD VALUE 'label' adds a label; else make another type, and change the columns.";

@@ -79,6 +79,12 @@ impl Input<'_> {
         let query_text = self.rest().to_string();
         let query = self.query()?;
         let query_end = self.next_offset();
+        if ["", "LOCAL ", "CASCADED "].iter().any(|kind| self.eat(&format!("WITH {kind}CHECK OPTION"))) {
+            let hint = "Rows are written to the table: give it the condition, as in ALTER TABLE t ADD CHECK (..).";
+            let mut error = SqlError::unsupported("WITH CHECK OPTION of a view", hint);
+            error.position = Some(query_end);
+            return Err(error);
+        }
         let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
             true => EmitClause::OnWindowClose,
             false => EmitClause::Changes,
