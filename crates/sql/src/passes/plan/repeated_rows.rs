@@ -110,7 +110,10 @@ impl RelationPlanner for RepeatedRows {
         let n_open = open().len();
         let planned = context.plan(relation);
         open().truncate(n_open - 1);
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(behind_lists(chosen_documents::mark(mark(planned?)?)?)?, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
+            behind_lists(chosen_documents::mark(mark(planned?)?)?)?,
+            None,
+        ))))
     }
 }
 
