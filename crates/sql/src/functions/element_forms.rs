@@ -1,4 +1,5 @@
-//! What casts to arrays of documents and uuids mean: each text in the form of the type, or an error.
+//! What casts to arrays of documents and uuids mean: each text in the form of the type, or an
+//! error.
 //!
 //! Cost: one pass over the elements.
 

@@ -1,5 +1,5 @@
 //! Rewrites of the expressions of a logical plan, where types decide: two tables, one before
-//! DataFusion coerces types and one after.
+//! DataFusion coerces types and one after (`cast_table`).
 //!
 //! All rewrites of a table are tried at each expression, inner expressions first, in the order of
 //! the table; then those of plan nodes. Columns keep their names.
@@ -9,6 +9,7 @@
 mod blanks;
 mod byte_patterns;
 pub(crate) mod calls;
+pub(crate) mod cast_table;
 pub(crate) mod casts;
 pub(crate) mod common_type;
 pub(crate) mod dates;
@@ -32,16 +33,11 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::utils::merge_schema;
 
 use crate::functions::arrays::settle_subscripts;
-use crate::functions::cast_to_text::{write_arguments, write_cast};
+use crate::functions::cast_to_text::write_arguments;
 use crate::functions::coalesce::read_alternatives;
-use crate::functions::digits::round_float;
-use crate::functions::intervals::{choose_by_length, compare_lengths};
-use crate::functions::number_casts::settle_numbers;
-use crate::functions::numeric_casts::settle_plain_cast;
 use crate::functions::numerics::compute_plain;
 use crate::functions::regex::match_operators;
 use crate::functions::settle_numbers::settle_arguments;
-use crate::passes::expr::greatest_arrays::choose_array;
 use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::joined_bytes::join_bytes;
 use crate::passes::plan::unions::{match_branches, match_values};
@@ -106,7 +102,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "calls that match bytes",
         reason: "DataFusion has LIKE of texts only, and reads bytes as texts in ILIKE",
         example: "SELECT '\\x6162'::bytea LIKE 'a%' AS q FROM t",
-        without: Loss::Failure,
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "literals without negative scale",
@@ -378,82 +374,6 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "rows of floats, if one value is a float",
         reason: "DataFusion has cast the rows to a decimal of 15 places",
         example: "SELECT * FROM (VALUES (1e-20::double precision), (2.5)) AS v(q)",
-        without: Loss::WrongAnswer,
-    },
-];
-
-/// After DataFusion has coerced types.
-pub(crate) const CASTS: &[Pass<Settle>] = &[
-    Pass {
-        name: "intervals by their length",
-        run: Settle::Expr(compare_lengths),
-        gives: "comparisons of lengths in place of comparisons of intervals",
-        reason: "DataFusion compares months, then days, then the rest: 25 hours would be less than a day",
-        example: "SELECT INTERVAL '25 hours' > INTERVAL '1 day' AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "casts of text",
-        run: Settle::Expr(casts::read_cast),
-        gives: "text read as PostgreSQL reads it",
-        reason: "Arrow reads fewer spellings, and its messages name Arrow's types",
-        example: "SELECT '{1,2}'::integer[] AS q",
-        without: Loss::Failure,
-    },
-    Pass {
-        name: "casts of moments",
-        run: Settle::Expr(moments::settle_cast),
-        gives: "constants with infinity, intervals of times of day and times of day of intervals",
-        reason: "Arrow has no infinite dates, and no such casts of intervals",
-        example: "SELECT INTERVAL '10:20:30'::time AS q FROM w",
-        without: Loss::Failure,
-    },
-    Pass {
-        name: "casts to text",
-        run: Settle::Expr(write_cast),
-        gives: "text as PostgreSQL writes it",
-        reason: "Arrow writes 1.0 for 1, and a T within timestamps",
-        example: "SELECT ts::text AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "casts of numerics without a scale",
-        run: Settle::Expr(settle_plain_cast),
-        gives: "the digits of the number",
-        reason: "Arrow takes the type that holds them for bytes",
-        example: "SELECT n::numeric::text AS q FROM w",
-        without: Loss::Failure,
-    },
-    Pass {
-        name: "casts of long decimals, and of lists of numbers",
-        run: Settle::Expr(settle_numbers),
-        gives: "the nearest float, and elements rounded",
-        reason: "Arrow divides after it has rounded to a float, and cuts the fractions of elements off",
-        example: "SELECT (ARRAY[n, n])::integer[] AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "the longest of intervals",
-        run: Settle::Expr(choose_by_length),
-        gives: "greatest and least of intervals by their length",
-        reason: "DataFusion compares months, then days, then the rest",
-        example: "SELECT greatest(INTERVAL '25 hours', make_interval(days => k + 2)) AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "the greatest of arrays",
-        run: Settle::Expr(choose_array),
-        gives: "greatest and least of arrays as arrays compare",
-        reason: "DataFusion takes NULL in an array for the least",
-        example: "SELECT greatest(ARRAY[k, NULL], ARRAY[k, 2]) AS q FROM w",
-        without: Loss::WrongAnswer,
-    },
-    Pass {
-        name: "casts of floats to numeric",
-        run: Settle::Expr(round_float),
-        gives: "the digits that a float is sure of, rounded",
-        reason: "Arrow takes the binary fraction to its last bit",
-        example: "SELECT g::numeric(10,2) AS q FROM w",
         without: Loss::WrongAnswer,
     },
 ];

@@ -8,7 +8,7 @@
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
-use datafusion_expr::expr::{AggregateFunction, Between, Case, InList};
+use datafusion_expr::expr::{AggregateFunction, Between, Case, InList, ScalarFunction};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::SqlError;
@@ -59,27 +59,7 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             let case = Case::new(Some(Box::new(value.clone())), branches, Some(Box::new(value)));
             Ok(compare_operand(case, schema))
         }
-        Expr::ScalarFunction(mut call)
-            if call.func.name() == "array_compare" && labels(&call.args, schema).is_some() =>
-        {
-            let Some(mark) = labels(&call.args, schema) else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
-            call.args = call.args.into_iter().map(|list| orders_of(list, &mark)).collect();
-            Ok(Transformed::yes(Expr::ScalarFunction(call)))
-        }
-        Expr::ScalarFunction(mut call) if COMPARING.contains(&call.func.name()) => {
-            let is_compared = |value: &Expr| is_jsonb(value, schema) || is_list_of_jsonb(value, schema);
-            if !call.args.iter().any(is_compared) {
-                return Ok(Transformed::no(Expr::ScalarFunction(call)));
-            }
-            for value in &mut call.args {
-                *value = match value.get_type(schema)? {
-                    DataType::List(_) => self::call("__jsonb_orders", vec![std::mem::take(value)]),
-                    is if is_text(&is) => key(std::mem::take(value), schema),
-                    _ => continue,
-                };
-            }
-            Ok(Transformed::yes(Expr::ScalarFunction(call)))
-        }
+        Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => compare_elements(call, schema),
         Expr::AggregateFunction(AggregateFunction { func, params })
             if func.name() == "percentile_disc" && params.args.first().is_some_and(|value| is_jsonb(value, schema)) =>
         {
@@ -88,6 +68,26 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// A function of arrays that compares documents, or labels, as these compare.
+fn compare_elements(mut call: ScalarFunction, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Some(mark) = labels(&call.args, schema).filter(|_| call.func.name() == "array_compare") {
+        call.args = call.args.into_iter().map(|list| orders_of(list, &mark)).collect();
+        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    }
+    let is_compared = |value: &Expr| is_jsonb(value, schema) || is_list_of_jsonb(value, schema);
+    if !call.args.iter().any(is_compared) {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    for value in &mut call.args {
+        *value = match value.get_type(schema)? {
+            DataType::List(_) => self::call("__jsonb_orders", vec![std::mem::take(value)]),
+            is if is_text(&is) => key(std::mem::take(value), schema),
+            _ => continue,
+        };
+    }
+    Ok(Transformed::yes(Expr::ScalarFunction(call)))
 }
 
 /// `CASE x WHEN y` compares as `x = y` does.

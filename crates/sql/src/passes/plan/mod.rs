@@ -47,7 +47,8 @@ use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_optimizer::analyzer::Analyzer;
 
 use crate::error::Result;
-use crate::passes::expr::{self, CASTS, SETTLED, Settle};
+use crate::passes::expr::cast_table::CASTS;
+use crate::passes::expr::{self, SETTLED, Settle};
 use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::clock::Clock;
 

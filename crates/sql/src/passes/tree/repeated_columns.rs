@@ -45,6 +45,17 @@ pub(super) fn refuse(select: &Select, order_by: Option<&OrderBy>, known: &Known,
         }
         _ => None,
     };
+    let first = first_named(select, order_by, &found);
+    let shared = select.from.iter().flat_map(|from| &from.joins).flat_map(shared_names);
+    match first.or_else(|| shared.into_iter().find(|name| is_repeated(name))) {
+        Some(name) => Err(SqlError::new(ErrorKind::Invalid, format!("column reference \"{name}\" is ambiguous"))
+            .with_hint("Several columns of a derived table have this name: give each its own, as in SELECT x AS y.")),
+        None => Ok(()),
+    }
+}
+
+/// The first name in the clauses of a SELECT that is looked for.
+fn first_named(select: &Select, order_by: Option<&OrderBy>, found: &dyn Fn(&Expr) -> Option<String>) -> Option<String> {
     let mut first = None;
     let mut note = |expr: &Expr| {
         if first.is_none() {
@@ -69,12 +80,7 @@ pub(super) fn refuse(select: &Select, order_by: Option<&OrderBy>, known: &Known,
             other => note(other),
         });
     }
-    let shared = select.from.iter().flat_map(|from| &from.joins).flat_map(shared_names);
-    match first.or_else(|| shared.into_iter().find(|name| is_repeated(name))) {
-        Some(name) => Err(SqlError::new(ErrorKind::Invalid, format!("column reference \"{name}\" is ambiguous"))
-            .with_hint("Several columns of a derived table have this name: give each its own, as in SELECT x AS y.")),
-        None => Ok(()),
-    }
+    first
 }
 
 fn table_name(factor: &TableFactor) -> Option<String> {

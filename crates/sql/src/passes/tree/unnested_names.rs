@@ -1,4 +1,5 @@
-//! `SELECT a::text AS a, unnest(xs) FROM t`: names of computed columns beside a list that is unnested.
+//! `SELECT a::text AS a, unnest(xs) FROM t`: names of computed columns beside a list that is
+//! unnested.
 //!
 //! ```text
 //! (SELECT a::text AS a, unnest(xs) AS x FROM t) AS q
