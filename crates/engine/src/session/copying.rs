@@ -31,8 +31,9 @@ use crate::error::Error;
 use crate::spool::Spool;
 
 impl Session {
-    /// Whether a COPY .. FROM is read by the decoder here: from the client, or in a format that
-    /// connectors lack.
+    /// Whether a COPY .. FROM is read by the decoder here: from the client, in a format that
+    /// connectors lack, or in PostgreSQL's text, where neither an option nor the file's name says
+    /// another.
     pub(super) fn is_decoded(copy: &CopyFrom) -> bool {
         let CopyOptions { plain, force_quote, force_not_null, force_null } = &copy.options;
         let is_ours = |(name, value): &(String, String)| match name.as_str() {
@@ -41,7 +42,11 @@ impl Session {
             "header" => value.eq_ignore_ascii_case("match"),
             _ => false,
         };
-        copy.from == CopyEnd::Client
+        let is_plain_text = match &copy.from {
+            CopyEnd::Client => true,
+            CopyEnd::Path(path) => !plain.iter().any(|(name, _)| name == "format") && is_of_no_format(path),
+        };
+        is_plain_text
             || plain.iter().any(is_ours)
             || [force_quote, force_not_null, force_null].into_iter().any(Option::is_some)
     }
@@ -331,6 +336,17 @@ fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
     Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
 }
 
+/// The endings that tell how a file is read, but for those of CSV.
+const ENDINGS_READ: [&str; 5] = ["parquet", "pq", "json", "jsonl", "ndjson"];
+
+/// Whether a path is that of one file whose name tells no format.
+fn is_of_no_format(path: &str) -> bool {
+    let path = std::path::Path::new(path);
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    let is_known = matches!(ending.as_str(), "csv" | "tsv" | "tbl" | "gz") || ENDINGS_READ.contains(&ending.as_str());
+    !is_known && path.is_file()
+}
+
 /// Refuses a file whose ending names a format that is read only, unless the format is said.
 fn check_ending(path: &str, options: &CopyOptions) -> Result<(), Error> {
     let lower = path.to_lowercase();
@@ -338,7 +354,7 @@ fn check_ending(path: &str, options: &CopyOptions) -> Result<(), Error> {
     let ending = unpacked.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_said = options.plain.iter().any(|(name, _)| name == "format");
     let is_packed = unpacked.len() < lower.len() && matches!(ending, "csv" | "tsv");
-    if is_said || !(is_packed || matches!(ending, "parquet" | "pq" | "json" | "jsonl" | "ndjson")) {
+    if is_said || !(is_packed || ENDINGS_READ.contains(&ending)) {
         return Ok(());
     }
     let what = if is_packed { "gz" } else { ending };
