@@ -31,6 +31,11 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
             let sizes = written_sizes(sizes)?;
             sizes.iter().rev().fold(value.to_string(), |list, n| format!("array_repeat({list}, {n})"))
         }
+        // (Each bound is compared as its type says.)
+        ("width_bucket", [x, Expr::Array(Array { elem, .. })]) if !elem.iter().any(is_null) => {
+            let passed = elem.iter().map(|bound| format!(" + CASE WHEN ({x}) >= ({bound}) THEN 1 ELSE 0 END"));
+            format!("(CASE WHEN ({x}) IS NOT NULL THEN 0 END{})", passed.collect::<String>())
+        }
         ("width_bucket", [x, bounds]) => format!("__width_bucket({x}, {bounds})"),
         ("array_fill", [value, sizes, bounds]) if all_ones(bounds) => return text(name, &[*value, *sizes]),
         ("normalize", [x]) => format!("__normalize({x}, 'nfc')"),
@@ -83,6 +88,10 @@ pub(super) fn text(name: &str, args: &[&Expr]) -> Option<String> {
         ("trim_scale", [x]) => format!("CAST({x} AS numeric)"),
         _ => return None,
     })
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Null))
 }
 
 /// The numbers of `'{2,3}'` and `'{2,3}'::int[]`.
