@@ -62,7 +62,6 @@ SELECT n, s FROM v \\gx
 \\dm
 \\di by*
 \\dn
-\\du
 \\df
 .tables w
 .schema
@@ -90,6 +89,10 @@ fn a_server_answers_as_a_session_does() {
         assert_eq!(there.good(), here.good(), "{format}");
         place.run(&["--connect", &server.url, "-q", "-c", "DROP TABLE t CASCADE"]).good();
     }
+    // (Of users a server knows more.)
+    let (here, there) = (place.run(&["-c", "\\du"]), place.run(&["--connect", &server.url, "-c", "\\du"]));
+    assert!(here.good().contains("(1 row)"));
+    assert!(there.good().contains(" ann ") && there.good().contains("(2 rows)"));
     let watched = place.run(&["-q", "--csv", "-c", "SELECT 1 AS one \\watch 0.01 c=3"]);
     assert_eq!(watched.good(), "one\n1\none\n1\none\n1\n");
 }
