@@ -2,9 +2,9 @@
 //! subscribed.
 //!
 //! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the
-//! collection below `upper` on its worker, in order of time. The caller sums up what several workers
-//! have of one time. Rows that may be taken back meet their equals on one worker first, so that what
-//! cancels is not kept either; others stay where they are.
+//! collection below `upper` on its worker, in order of time. The caller sums up what several
+//! workers have of one time. Rows that may be taken back meet their equals on one worker first, so
+//! that what cancels is not kept either; others stay where they are.
 //!
 //! A capture that is not fetched is *full* when its changes take more than [`Bounds::bytes_max`];
 //! the first changes after a fetch are not counted, since a snapshot or a commit comes as a whole.
