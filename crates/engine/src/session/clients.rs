@@ -97,6 +97,7 @@ impl Session {
         let temporary = self.client.temporary.take();
         self.drop_temporary(temporary);
         self.reset(None)?;
+        self.client.locks.give_all_back();
         Ok(Outcome::done("DISCARD ALL"))
     }
 

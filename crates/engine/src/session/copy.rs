@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_sql::statement::{CopyEnd, CopyFrom};
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 
 use super::commit::target;
 use super::keys::SeenKeys;
@@ -45,6 +45,9 @@ impl Session {
         }
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
+        if let Some(decoded) = as_decoded_csv(copy, path, &fields) {
+            return self.begin_copy_in(&decoded);
+        }
         let mut options: BTreeMap<String, String> = copy.options.plain.iter().cloned().collect();
         options.insert("path".to_string(), path.clone());
         refuse_follow(&options, "COPY")?;
@@ -142,6 +145,25 @@ impl Session {
         });
         self.progress.publish(statuses);
     }
+}
+
+/// The COPY of a CSV file as the decoder here reads it, where columns are of types that connectors
+/// do not read as PostgreSQL writes them.
+fn as_decoded_csv(copy: &CopyFrom, path: &str, fields: &[Field]) -> Option<CopyFrom> {
+    let is_ours = |field: &Field| matches!(field.data_type(), DataType::List(_) | DataType::Interval(_));
+    let format = copy.options.plain.iter().find(|(name, _)| name == "format");
+    let is_csv = format.map_or_else(
+        || path.to_lowercase().ends_with(".csv"),
+        |(_, value)| value.eq_ignore_ascii_case("csv") && !path.to_lowercase().ends_with(".gz"),
+    );
+    if !is_csv || !fields.iter().any(is_ours) {
+        return None;
+    }
+    let mut decoded = copy.clone();
+    if format.is_none() {
+        decoded.options.plain.push(("format".to_owned(), "csv".to_owned()));
+    }
+    Some(decoded)
 }
 
 /// The columns that the file's stand for: those named, or all.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
-use anabranch_sql::files::reads_files;
+use anabranch_sql::files::{moves_sequences, reads_files};
 use anabranch_sql::statement::{
     Access, Afterwards, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement,
 };
@@ -205,6 +205,7 @@ impl Session {
             transaction.has_failed = true;
             if transaction.savepoints.is_empty() {
                 transaction.staged.clear();
+                self.client.locks.end_transaction();
             }
         }
     }
@@ -402,9 +403,12 @@ pub(crate) fn check_reads_only(statement: &Statement) -> Result<(), Error> {
     }
 }
 
-/// Whether a statement changes rows or definitions.
+/// Whether a statement changes rows, definitions or the counters of sequences.
 fn writes(statement: &Statement) -> bool {
-    changes_rows(statement) || matches!(statement, Statement::CopyFrom(_)) || defines(statement)
+    changes_rows(statement)
+        || matches!(statement, Statement::CopyFrom(_))
+        || defines(statement)
+        || moves_sequences(statement)
 }
 
 /// Whether a statement takes effect by itself, so that no transaction can hold it.

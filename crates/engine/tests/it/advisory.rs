@@ -35,10 +35,14 @@ fn locks_of_a_transaction_go_with_it_and_others_do_not() {
     run(&mut here, "BEGIN; SELECT pg_advisory_xact_lock(1), pg_advisory_lock(2); ROLLBACK");
     assert!(tries(&mut there, "pg_try_advisory_lock(1)") && !tries(&mut there, "pg_try_advisory_lock(2)"));
     run(&mut here, "BEGIN; SELECT pg_try_advisory_xact_lock(3)");
-    fail(&mut here, "SELECT 1 / 0");
     assert!(!tries(&mut there, "pg_try_advisory_lock(3)"));
-    run(&mut here, "ROLLBACK; SELECT pg_advisory_xact_lock(3); SELECT pg_advisory_lock(NULL)");
+    // (A transaction that has failed is over as far as others can see.)
+    fail(&mut here, "SELECT 1 / 0");
     assert!(tries(&mut there, "pg_try_advisory_lock(3)"));
+    run(&mut here, "ROLLBACK; SELECT pg_advisory_xact_lock(4); SELECT pg_advisory_lock(NULL)");
+    assert!(tries(&mut there, "pg_try_advisory_lock(4)"));
+    run(&mut here, "SELECT pg_advisory_lock(5); DISCARD ALL");
+    assert!(tries(&mut there, "pg_try_advisory_lock(5)"));
 }
 
 #[test]

@@ -161,3 +161,25 @@ fn who_may_only_read_sets_what_is_its_own() {
     run(&mut connection, "SET statement_timeout = '5s'; SET subscribe_overflow = 'error'");
     assert_eq!(ask(&mut connection, "SHOW subscribe_overflow"), ["error"]);
 }
+
+#[test]
+fn who_may_only_read_moves_no_sequence() {
+    let database = database();
+    let (mut writer, mut reader) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut writer, "CREATE SEQUENCE s; CREATE TABLE t (a int)");
+    reader.forbid_writes();
+    let moving = [
+        "SELECT nextval('s')",
+        "SELECT a FROM t WHERE a < (SELECT pg_catalog.setval('s', 5))",
+        "PREPARE p AS SELECT nextval('s')",
+        "COPY (SELECT nextval('s')) TO STDOUT",
+    ];
+    for sql in moving {
+        assert_eq!(fail(&mut reader, sql).sqlstate(), "25006", "{sql}");
+        let sql = if sql.starts_with("PREPARE") { format!("{sql}; EXECUTE p") } else { sql.to_owned() };
+        assert_eq!(fail(&mut writer, &format!("BEGIN READ ONLY; {sql}")).sqlstate(), "25006", "{sql}");
+        run(&mut writer, "ROLLBACK");
+    }
+    assert_eq!(ask(&mut writer, "SELECT nextval('s')"), ["1"]);
+    assert_eq!(ask(&mut reader, "SELECT last_value FROM s"), ["1"]);
+}

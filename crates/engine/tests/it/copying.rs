@@ -95,6 +95,24 @@ fn every_format_reads_what_it_wrote_however_it_is_cut() {
 }
 
 #[test]
+fn arrays_and_intervals_come_back_from_files_of_csv() {
+    let mut here = database().connect().unwrap();
+    run(&mut here, "CREATE TABLE lists (k int, i int[], s text[], t interval); CREATE TABLE again (LIKE lists)");
+    run(
+        &mut here,
+        "INSERT INTO lists VALUES (1, '{1,NULL,-3}', '{\"a,b\",NULL,\"\"}', '1 mon 2 days 03:00:00'), (2, '{}', NULL, NULL)",
+    );
+    let path = std::env::temp_dir().join(format!("anabranch-lists-{}.csv", std::process::id()));
+    run(&mut here, &format!("COPY lists TO '{}' (FORMAT csv)", path.display()));
+    for options in ["", "(FORMAT csv)"] {
+        run(&mut here, &format!("TRUNCATE again; COPY again FROM '{}' {options}", path.display()));
+        assert_eq!(ask(&mut here, "SELECT k FROM (TABLE lists EXCEPT TABLE again) AS lost"), Vec::<String>::new());
+        assert_eq!(ask(&mut here, "SELECT i[3], s[1] FROM again WHERE k = 1"), ["-3 a,b"]);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn arrays_have_a_binary_format() {
     let database = database();
     let mut here = database.connect().unwrap();

@@ -46,7 +46,10 @@ pub(crate) struct Bad {
 
 /// Whether cells can be read as this type.
 pub(crate) fn is_readable(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::BinaryView | DataType::LargeBinary) || can_cast_types(&DataType::Utf8View, data_type)
+    // (A cast of a text to a list makes it the list's one element.)
+    !data_type.is_nested()
+        && (matches!(data_type, DataType::BinaryView | DataType::LargeBinary)
+            || can_cast_types(&DataType::Utf8View, data_type))
 }
 
 /// The text of a cell without its quoting; `None` if it is broken.

@@ -210,7 +210,7 @@ impl Target {
                     self.default(context, *at)?
                 } else {
                     self.check_given(*at, insert.overriding)?;
-                    context.expression(rewrite_expr(value)?, &nothing)?
+                    context.expression(rewrite_expr(value, Some(context.catalog()))?, &nothing)?
                 };
                 exprs.push(without_list_mark(self.assign(*at, expr, &nothing)?, &nothing));
             }
@@ -330,7 +330,7 @@ impl Target {
                 out.push(value);
                 continue;
             };
-            let expr = context.expression(rewrite_expr(expr)?, &own)?;
+            let expr = context.expression(rewrite_expr(expr, Some(context.catalog()))?, &own)?;
             let computed = expr.transform(|part| match &part {
                 Expr::Column(name) => Ok(Transformed::yes(given[own.index_of_column(name)?].clone())),
                 _ => Ok(Transformed::no(part)),
@@ -374,7 +374,9 @@ impl Target {
     /// The default of a column, or NULL.
     fn default(&self, context: &Context, at: usize) -> Result<Expr> {
         match &self.defaults[at] {
-            Some(default) => Ok(context.expression(rewrite_expr(default)?, &DFSchema::empty())?),
+            Some(default) => {
+                Ok(context.expression(rewrite_expr(default, Some(context.catalog()))?, &DFSchema::empty())?)
+            }
             None => Ok(Expr::Literal(ScalarValue::Null, None)),
         }
     }

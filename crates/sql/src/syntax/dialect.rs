@@ -124,7 +124,8 @@ impl Dialect for Postgres {
     }
 
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        !is_emit(parser) && (is_free_word(kw) || BASE.is_column_alias(kw, parser))
+        // (INSERT .. SELECT 1 ON CONFLICT.)
+        *kw != Keyword::ON && !is_emit(parser) && (is_free_word(kw) || BASE.is_column_alias(kw, parser))
     }
 
     fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {

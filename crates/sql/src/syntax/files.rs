@@ -4,7 +4,7 @@
 //! gives the table's name here.
 
 use datafusion_expr::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableFactor, Value,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, TableAlias, TableFactor, Value,
 };
 
 use crate::error::{ErrorKind, Result, SqlError};
@@ -85,6 +85,23 @@ pub fn with_tables<E: From<SqlError>>(
 
 /// Whether a file stands somewhere in the statement's query.
 pub fn reads_files(statement: &Statement) -> bool {
+    query_of(statement).is_some_and(|query| {
+        let mut seen = Seen(false);
+        look(query, &mut seen);
+        seen.0
+    })
+}
+
+/// Whether the statement's query calls what moves the counter of a sequence.
+pub fn moves_sequences(statement: &Statement) -> bool {
+    query_of(statement).is_some_and(|query| {
+        let mut moves = Moves(false);
+        look(query, &mut moves);
+        moves.0
+    })
+}
+
+fn query_of(statement: &Statement) -> Option<&Query> {
     let query = match statement {
         Statement::Select { query, .. }
         | Statement::Insert(Insert { query, .. })
@@ -93,11 +110,23 @@ pub fn reads_files(statement: &Statement) -> bool {
         | Statement::CopyTo(CopyTo { copied: Copied::Query(query), .. }) => query,
         Statement::CreateView(view) => &view.query,
         Statement::Subscribe(subscribe) => &subscribe.query,
-        _ => return false,
+        Statement::Declare(declare) => return query_of(&declare.statement.statement),
+        _ => return None,
     };
-    let mut seen = Seen(false);
-    look(query.as_ref(), &mut seen);
-    seen.0
+    Some(query)
+}
+
+/// Whether a call was met that moves a counter.
+struct Moves(bool);
+
+impl Looking for Moves {
+    fn expr(&mut self, expr: &Expr) -> Look {
+        if let Expr::Function(function) = expr {
+            let name = function.name.0.last().map(|part| part.to_string().to_lowercase());
+            self.0 |= matches!(name.as_deref(), Some("nextval" | "setval"));
+        }
+        if self.0 { Look::Break(()) } else { Look::Continue(()) }
+    }
 }
 
 /// Whether a file, or a mistake in one, was met.

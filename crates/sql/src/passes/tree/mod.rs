@@ -105,12 +105,12 @@ pub(crate) fn rewrite(query: &Query, catalog: &dyn Catalog, name_all: bool, chos
     Ok(query)
 }
 
-/// Rewrites an expression.
-pub(crate) fn rewrite_expr(expr: &Expr) -> Result<Expr> {
+/// Rewrites an expression that stands in no query.
+pub(crate) fn rewrite_expr(expr: &Expr, catalog: Option<&dyn Catalog>) -> Result<Expr> {
     let mut expr = expr.clone();
     for passes in WALKS {
         let hidden = BTreeSet::new();
-        let names = Names { catalog: None, hidden, name_all: false, tables: vec![], with: vec![], named: vec![] };
+        let names = Names { catalog, hidden, name_all: false, tables: vec![], with: vec![], named: vec![] };
         change(&mut expr, &mut Walk { passes, chosen: Chosen::default(), names, n_named: vec![] })?;
     }
     Ok(expr)

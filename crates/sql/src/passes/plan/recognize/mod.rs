@@ -212,7 +212,7 @@ impl Planning<'_> {
             (0..n_keys).map(|at| Expr::Column(Column::from(schema.qualified_field(at)))).collect();
         for (measure, name) in measures {
             let name = self.context.normalize_ident(name);
-            columns.push(self.context.sql_to_expr(rewrite_expr(&measure)?, &schema)?.alias(name));
+            columns.push(self.context.sql_to_expr(rewrite_expr(&measure, None)?, &schema)?.alias(name));
         }
         let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
         LogicalPlanBuilder::from(plan).project(columns)?.build()
@@ -231,7 +231,7 @@ impl Planning<'_> {
         let table = LogicalPlanBuilder::scan("__cells", Arc::new(LogicalTableSource::new(schema)), None)?;
         let mut columns = Vec::with_capacity(defines.len());
         for (n, (name, condition)) in defines.iter().enumerate() {
-            let condition = self.context.sql_to_expr(rewrite_expr(condition)?, table.schema())?;
+            let condition = self.context.sql_to_expr(rewrite_expr(condition, None)?, table.schema())?;
             let data_type = condition.get_type(table.schema())?;
             if !matches!(data_type, DataType::Boolean | DataType::Null) {
                 let message = format!(
@@ -272,7 +272,7 @@ impl Planning<'_> {
 
     /// An expression over the input.
     fn over_rows(&mut self, expr: ast::Expr) -> DfResult<Expr> {
-        self.context.sql_to_expr(rewrite_expr(&expr)?, self.input.schema())
+        self.context.sql_to_expr(rewrite_expr(&expr, None)?, self.input.schema())
     }
 }
 
