@@ -10,7 +10,7 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 use crate::resolve::catalog::{Catalog, Relation};
-use crate::syntax::statement::{Made, ObjectKind};
+use crate::syntax::statement::{CreateType, Made, ObjectKind};
 
 /// The name of the relation in plans.
 pub const PROPOSED: &str = "__proposed";
@@ -64,6 +64,14 @@ impl Catalog for WithProposed<'_> {
 
     fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         self.inner.function(name)
+    }
+
+    fn is_sequence(&self, name: &str) -> bool {
+        self.inner.is_sequence(name)
+    }
+
+    fn user_type(&self, name: &str) -> Option<CreateType> {
+        self.inner.user_type(name)
     }
 
     fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
