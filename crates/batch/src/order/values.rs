@@ -59,10 +59,8 @@ impl<'a> ValueOrder<'a> {
     /// Whether two rows are equal.
     #[inline]
     pub fn is_equal(&self, a: u32, b: u32) -> bool {
-        match self.prefixes.first().and_then(OnceCell::get) {
-            Some(_) => self.order_of(a, b).is_eq(),
-            None => self.compare(a, b).is_eq(),
-        }
+        let first = self.prefixes.first().and_then(OnceCell::get);
+        first.is_none_or(|(prefixes, _)| prefixes[a as usize] == prefixes[b as usize]) && self.compare(a, b).is_eq()
     }
 
     /// Sorts rows, which come in ascending order of their numbers. A few runs that are in order, as
@@ -92,25 +90,11 @@ impl<'a> ValueOrder<'a> {
         Some(ends)
     }
 
-    /// Order of two rows, by the prefixes of the first two columns where these tell it. (There is a
-    /// first column.)
+    /// Order of two rows, by the prefixes of the first column where these tell it.
     #[inline]
     fn order_of(&self, a: u32, b: u32) -> Ordering {
         let (prefixes, exact) = self.prefixes(0);
-        match prefixes[a as usize].cmp(&prefixes[b as usize]) {
-            Ordering::Equal if *exact => self.order_behind(a, b),
-            Ordering::Equal => self.comparator.compare_from(0, a as usize, b as usize),
-            known => known,
-        }
-    }
-
-    /// Order of two rows that are equal in the first column.
-    fn order_behind(&self, a: u32, b: u32) -> Ordering {
-        if self.columns.len() == 1 {
-            return Ordering::Equal;
-        }
-        let (prefixes, exact) = self.prefixes(1);
-        let behind = || self.comparator.compare_from(1 + usize::from(*exact), a as usize, b as usize);
+        let behind = || self.comparator.compare_from(usize::from(*exact), a as usize, b as usize);
         prefixes[a as usize].cmp(&prefixes[b as usize]).then_with(behind)
     }
 
