@@ -40,6 +40,9 @@ pub(crate) use sequence::{
 };
 pub(crate) use watermark::{Arrival, CLOCK, FOLLOWED, Watermark, clock_schema};
 
+/// Users that are listed, at most: where all are let in, a client may call itself as it likes.
+const USERS_MAX: usize = 1_000;
+
 /// All objects of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
@@ -328,7 +331,8 @@ impl Catalog {
 
     /// Takes note of a user.
     pub fn note_user(&mut self, name: &str) {
-        if name != system::DATABASE && !self.users.iter().any(|known| known == name) {
+        let is_full = self.users.len() >= USERS_MAX;
+        if name != system::DATABASE && !is_full && !self.users.iter().any(|known| known == name) {
             self.users.push(name.to_owned());
         }
     }

@@ -17,7 +17,8 @@
 //! [`frames`] (fluent queries), [`frame_views`] (their results as relations), [`functions`] (of the
 //! embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with
 //! [`envelope`] and [`followed`], system relations), [`cursor`], [`named`] (PREPARE), [`turn`]
-//! (sources), [`settings`], [`variables`].
+//! (sources), [`settings`], [`variables`], [`locks`] and [`lock_functions`]
+//! (advisory locks).
 
 mod again;
 mod alter;

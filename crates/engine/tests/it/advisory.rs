@@ -94,6 +94,20 @@ fn waits_end_by_timeouts_interrupts_and_deadlocks() {
     assert!(ended.len() == 1 && ended[0].sqlstate() == "40P01", "{ended:?}");
 }
 
+/// The error is told, and not taken for the wait before it.
+#[test]
+fn a_statement_that_has_waited_may_fail() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut here, "SELECT pg_advisory_lock(1)");
+    let waiting =
+        thread::spawn(move || fail(&mut there, "SELECT 1 / length(pg_advisory_lock(1))").sqlstate().to_owned());
+    thread::sleep(Duration::from_millis(50));
+    run(&mut here, "SELECT pg_advisory_unlock(1)");
+    assert_eq!(waiting.join().unwrap(), "22012");
+    assert!(tries(&mut here, "pg_try_advisory_lock(1)"));
+}
+
 #[test]
 fn clients_of_a_session_have_locks_too_and_views_have_none() {
     let mut session = support::session(0);

@@ -46,6 +46,8 @@ pub(crate) struct ClientLocks {
     owner: u64,
     /// Whether it has ever taken a lock, or waited for one.
     is_used: AtomicBool,
+    /// Whether it has taken one for its transaction.
+    has_transaction: AtomicBool,
     locks: AdvisoryLocks,
 }
 
@@ -57,8 +59,18 @@ struct LockTable {
     held: BTreeMap<LockKey, BTreeMap<(u64, bool, HeldFor), usize>>,
     /// What the statements that run have taken.
     taken: BTreeMap<u64, Vec<(AdvisoryLock, HeldFor)>>,
-    /// What statements wait for, and since when.
-    awaited: BTreeMap<u64, (AdvisoryLock, Instant)>,
+    /// What statements wait for.
+    awaited: BTreeMap<u64, AwaitedLock>,
+}
+
+/// A wait for a lock, over all attempts of its statement.
+#[derive(Clone, Copy, Debug)]
+struct AwaitedLock {
+    lock: AdvisoryLock,
+    since: Instant,
+    /// Whether the attempt that runs could not have it: a later attempt may fail for another
+    /// reason.
+    is_missed: bool,
 }
 
 impl LockTable {
@@ -94,7 +106,7 @@ impl LockTable {
     fn is_deadlocked(&self, owner: u64) -> bool {
         let (mut seen, mut open) = (BTreeSet::new(), vec![owner]);
         while let Some(waiting) = open.pop() {
-            for other in self.awaited.get(&waiting).into_iter().flat_map(|(lock, _)| self.in_the_way(waiting, *lock)) {
+            for other in self.awaited.get(&waiting).into_iter().flat_map(|of| self.in_the_way(waiting, of.lock)) {
                 if other == owner {
                     return true;
                 }
@@ -112,7 +124,8 @@ impl AdvisoryLocks {
     pub fn client(&self) -> ClientLocks {
         let mut table = self.table();
         table.owners += 1;
-        ClientLocks { owner: table.owners, is_used: AtomicBool::new(false), locks: self.clone() }
+        let (is_used, has_transaction) = (AtomicBool::new(false), AtomicBool::new(false));
+        ClientLocks { owner: table.owners, is_used, has_transaction, locks: self.clone() }
     }
 
     fn table(&self) -> MutexGuard<'_, LockTable> {
@@ -137,6 +150,7 @@ impl ClientLocks {
             return false;
         }
         self.is_used.store(true, Ordering::Relaxed);
+        self.has_transaction.fetch_or(held_for == HeldFor::Transaction, Ordering::Relaxed);
         *table.held.entry(lock.key).or_default().entry((self.owner, lock.is_shared, held_for)).or_default() += 1;
         table.taken.entry(self.owner).or_default().push((lock, held_for));
         true
@@ -146,8 +160,8 @@ impl ClientLocks {
     pub fn want(&self, lock: AdvisoryLock) {
         self.is_used.store(true, Ordering::Relaxed);
         let mut table = self.table();
-        let since = table.awaited.get(&self.owner).map_or_else(Instant::now, |(_, since)| *since);
-        table.awaited.insert(self.owner, (lock, since));
+        let since = table.awaited.get(&self.owner).map_or_else(Instant::now, |of| of.since);
+        table.awaited.insert(self.owner, AwaitedLock { lock, since, is_missed: true });
     }
 
     /// Gives a lock back once; false if the client does not hold it.
@@ -162,7 +176,10 @@ impl ClientLocks {
 
     /// How long the statement that runs has waited, if it waits.
     pub fn waited(&self) -> Option<Duration> {
-        self.table().awaited.get(&self.owner).map(|(_, since)| since.elapsed())
+        if !self.is_used() {
+            return None;
+        }
+        self.table().awaited.get(&self.owner).filter(|of| of.is_missed).map(|of| of.since.elapsed())
     }
 
     /// Whether it would wait for ever.
@@ -182,7 +199,13 @@ impl ClientLocks {
 
     /// The statement is to be attempted again: what it took is given back.
     pub fn undo_statement(&self) {
+        if !self.is_used() {
+            return;
+        }
         let mut table = self.table();
+        if let Some(awaited) = table.awaited.get_mut(&self.owner) {
+            awaited.is_missed = false;
+        }
         for (lock, held_for) in table.taken.remove(&self.owner).unwrap_or_default() {
             table.give_back(self.owner, lock, held_for);
         }
@@ -196,10 +219,9 @@ impl ClientLocks {
 
     /// The transaction has ended.
     pub fn end_transaction(&self) {
-        if !self.is_used() {
-            return;
+        if self.has_transaction.swap(false, Ordering::Relaxed) {
+            self.table().let_go(|owner, held_for| owner == self.owner && held_for == HeldFor::Transaction);
         }
-        self.table().let_go(|owner, held_for| owner == self.owner && held_for == HeldFor::Transaction);
     }
 }
 
