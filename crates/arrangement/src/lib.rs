@@ -15,7 +15,8 @@
 //! Readers read [`Reader::runs`] as of any time in `since .. upper`, and move their `since` forward
 //! when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken.
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken but
+//! that of a run which is not sorted yet, by the thread that sorts it.
 //! Relies on `anabranch-batch` for the kernels over columns; leaves durability, exchange between
 //! workers and scheduling to others.
 //!
@@ -51,7 +52,8 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending_rows`, `pieces`,
+//! `unsorted`, [`Builder`], `merge`,
 //! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`],
 //! [`ValueCursor`], [`Snapshot`], [`Footprint`].
 
@@ -74,6 +76,7 @@ mod one_hash;
 mod ordering;
 mod packed;
 mod pending_rows;
+mod pieces;
 mod probe;
 mod run;
 mod shared;
@@ -81,6 +84,7 @@ mod snapshot;
 mod sort;
 mod spine;
 mod state;
+mod unsorted;
 
 pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};

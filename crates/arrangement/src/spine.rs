@@ -23,6 +23,9 @@
 //! All runs merge in the same way once retractions of newer runs are a third of all updates: no
 //! insertion could pay for that.
 //!
+//! A run that came unsorted is no part of a merge until it is sorted: by a reader, in spare time, or
+//! by fuel once the newer runs together are as large.
+//!
 //! The newest run waits for the next one while readers tell its times from earlier ones: merged
 //! later, the run needs no column of times.
 //!
@@ -117,6 +120,8 @@ pub(crate) const MERGED_RUNS_MAX: usize = 16;
 #[derive(Debug)]
 enum SpineLevel {
     Settled(Arc<Run>),
+    /// A run that was not sorted when it came.
+    Unsorted(Arc<Run>),
     /// An unfinished merge, and whether exertion began it.
     Merging(Box<RunMerge>, MergeCause),
 }
@@ -125,7 +130,7 @@ impl SpineLevel {
     /// Rows of the run, or of the inputs of the merge.
     fn rows(&self) -> usize {
         match self {
-            SpineLevel::Settled(run) => run.len(),
+            SpineLevel::Settled(run) | SpineLevel::Unsorted(run) => run.len(),
             SpineLevel::Merging(merge, _) => merge.rows(),
         }
     }
@@ -292,25 +297,39 @@ impl Spine {
         }
         self.demand.insert(run.len());
         let fuel = self.effort.fuel_for(run.len());
-        self.levels.push(match run.parts().len() {
-            0 | 1 => SpineLevel::Settled(run),
-            _ => SpineLevel::Merging(Box::new(RunMerge::of_parts(&run, self.since, &self.floors)), MergeCause::Sealing),
-        });
+        let level = self.level_of(run);
+        self.levels.extend(level);
         self.readable.take();
         self.feed_merges(fuel);
+    }
+
+    /// The level that a run becomes: none if all of its rows have cancelled.
+    fn level_of(&self, run: Arc<Run>) -> Option<SpineLevel> {
+        if !run.is_sorted() {
+            return Some(SpineLevel::Unsorted(run));
+        }
+        match run.parts().len() {
+            0 => None,
+            1 => Some(SpineLevel::Settled(run)),
+            _ => {
+                let merge = RunMerge::of_parts(&run, self.since, &self.floors);
+                Some(SpineLevel::Merging(Box::new(merge), MergeCause::Sealing))
+            }
+        }
     }
 
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is
     /// more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
-            let unfinished = self.levels.iter().rposition(|level| matches!(level, SpineLevel::Merging(..)));
+            let is_unfinished = |level: &SpineLevel| !matches!(level, SpineLevel::Settled(_));
+            let unfinished = self.levels.iter().rposition(is_unfinished);
             match unfinished.or_else(|| self.start_idle()) {
                 Some(at) => self.work(at, fuel),
                 None => return false,
             }
         }
-        let is_unfinished = |level: &SpineLevel| matches!(level, SpineLevel::Merging(..));
+        let is_unfinished = |level: &SpineLevel| !matches!(level, SpineLevel::Settled(_));
         self.levels.iter().any(is_unfinished)
             || self.find_idle().is_some()
             || self.find_history().is_some()
@@ -320,6 +339,7 @@ impl Spine {
     /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel`
     /// rows of work at most. Returns whether there is more to do.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
+        self.take_up_sorted();
         if let Some(runs) = self.find_litter() {
             self.start(runs, MergeCause::Litter);
         }
@@ -332,6 +352,14 @@ impl Spine {
             self.work(at, fuel);
         }
         false
+    }
+
+    /// Takes up runs that a reader has sorted: their parts are to be merged.
+    fn take_up_sorted(&mut self) {
+        let is_sorted = |level: &SpineLevel| matches!(level, SpineLevel::Unsorted(run) if run.is_sorted());
+        while let Some(at) = self.levels.iter().position(is_sorted) {
+            self.work(at, &mut 0);
+        }
     }
 
     /// What can be read now, oldest first. A merge that is not finished is one run of several
@@ -357,7 +385,7 @@ impl Spine {
 
     fn readable(&self) -> &[Arc<Run>] {
         let view = |level: &SpineLevel| match level {
-            SpineLevel::Settled(run) => Arc::clone(run),
+            SpineLevel::Settled(run) | SpineLevel::Unsorted(run) => Arc::clone(run),
             SpineLevel::Merging(merge, _) => merge.view(),
         };
         self.readable.get_or_init(|| self.levels.iter().map(view).collect())
@@ -369,7 +397,7 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             let rows = self.levels[at].rows();
             let waits = match self.levels[at] {
-                SpineLevel::Merging(_, MergeCause::Exertion) => rows > DUE_RATIO * newer,
+                SpineLevel::Merging(_, MergeCause::Exertion) | SpineLevel::Unsorted(_) => rows > DUE_RATIO * newer,
                 SpineLevel::Merging(_, MergeCause::Sealing | MergeCause::Litter) => self.effort != MergeEffort::EAGER,
                 SpineLevel::Merging(_, MergeCause::Insertion) => false,
                 SpineLevel::Settled(_) => true,
@@ -388,8 +416,17 @@ impl Spine {
         }
     }
 
-    /// Works on a merge; a finished one becomes a run, or nothing when everything cancelled.
+    /// Works on a merge, or sorts; a finished merge becomes a run, or nothing when everything
+    /// cancelled.
     fn work(&mut self, at: usize, fuel: &mut isize) {
+        if let SpineLevel::Unsorted(run) = &self.levels[at] {
+            if run.sort_some(fuel) {
+                let level = self.level_of(Arc::clone(run));
+                self.levels.splice(at..=at, level);
+                self.readable.take();
+            }
+            return;
+        }
         let SpineLevel::Merging(merge, _) = &mut self.levels[at] else { return };
         let progress = merge.progress();
         if merge.work(fuel) {
@@ -476,7 +513,7 @@ impl Spine {
     fn start(&mut self, runs: Range<usize>, cause: MergeCause) {
         let settled = |level: &SpineLevel| match level {
             SpineLevel::Settled(run) => Arc::clone(run),
-            SpineLevel::Merging(..) => unreachable!("only settled runs are merged"),
+            SpineLevel::Merging(..) | SpineLevel::Unsorted(_) => unreachable!("only settled runs are merged"),
         };
         let merged: Vec<Arc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = RunMerge::new(&merged, self.since, &self.floors);
@@ -492,7 +529,7 @@ impl Spine {
 fn neighbours(levels: &[SpineLevel], runs: usize, ratio: usize) -> Option<Range<usize>> {
     let rows = |at: usize| match &levels[at] {
         SpineLevel::Settled(run) => Some(run.len()),
-        SpineLevel::Merging(..) => None,
+        SpineLevel::Merging(..) | SpineLevel::Unsorted(_) => None,
     };
     newest_window(levels.len(), rows, runs, ratio)
 }
