@@ -19,8 +19,8 @@ use crate::layout::Layout;
 use crate::pieces::{PIECES_ROWS_MIN, into_pieces, sort_piece};
 use crate::run::Run;
 
-/// Fewer rows are sorted when they are sealed: the run costs no more then than keeping it unsorted.
-const UNSORTED_ROWS_MIN: usize = 16;
+/// Fewer rows are in order as they come.
+const UNSORTED_ROWS_MIN: usize = 2;
 
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]

@@ -15,10 +15,10 @@
 //! Readers read [`Reader::runs`] as of any time in `since .. upper`, and move their `since` forward
 //! when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken but
-//! that of a run which is not sorted yet, by the thread that sorts it.
-//! Relies on `anabranch-batch` for the kernels over columns; leaves durability, exchange between
-//! workers and scheduling to others.
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken
+//! but that of a run which is not sorted yet, by the thread that sorts it. Relies on
+//! `anabranch-batch` for the kernels over columns; leaves durability, exchange between workers and
+//! scheduling to others.
 //!
 //! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key,
 //! which keeps the order of integers only, and keep columns instead of tries.
@@ -61,6 +61,7 @@ mod builder;
 mod chunk;
 mod control_column;
 mod cursor;
+mod demand;
 mod floor;
 mod footprint;
 mod handle;

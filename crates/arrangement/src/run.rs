@@ -9,8 +9,8 @@
 //! The history of an arrangement whose runs are listened to is a run that is *unsorted*, until a
 //! reader asks for its chunks: [`Run::batches`] has its rows as they came.
 //!
-//! Cost: making one is O(chunks), or O(batches) if it is unsorted. Fences (first and last hash of each chunk) find a chunk without
-//! touching it.
+//! Cost: making one is O(chunks), or O(batches) if it is unsorted. Fences (first and last hash of
+//! each chunk) find a chunk without touching it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +31,8 @@ pub struct Run {
     since: Time,
     /// Chunks are packed where that pays.
     is_packed: bool,
-    /// The rows as they came, if the run was not sorted when it was made, and what is known of them.
+    /// The rows as they came, if the run was not sorted when it was made, and what is known of
+    /// them.
     unsorted: Option<(Unsorted, Facts)>,
     sorted: OnceLock<SortedRows>,
 }

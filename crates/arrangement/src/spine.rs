@@ -12,7 +12,7 @@
 //!
 //! Neighbours merge, all at once, when there are enough of them of which each is no larger than the
 //! newer ones together. So there are O(log rows) runs, and every row is merged O(log rows) times.
-//! How many are enough follows the look-ups ([`Demand`]): a key that is looked up pays for every
+//! How many are enough follows the look-ups (`demand`): a key that is looked up pays for every
 //! run, an inserted row for every merge. With four, 60 equal runs cost each row 2.1 merges (merging
 //! two at a time takes four). With sixteen, enough where next to nothing is looked up, they cost
 //! one. No insertion pays for a large merge: an insertion brings fuel in proportion to its rows to
@@ -23,8 +23,8 @@
 //! All runs merge in the same way once retractions of newer runs are a third of all updates: no
 //! insertion could pay for that.
 //!
-//! A run that came unsorted is no part of a merge until it is sorted: by a reader, in spare time, or
-//! by fuel once the newer runs together are as large.
+//! A run that came unsorted is no part of a merge until it is sorted: by a reader, in spare time,
+//! or by fuel once the newer runs together are as large.
 //!
 //! The newest run waits for the next one while readers tell its times from earlier ones: merged
 //! later, the run needs no column of times.
@@ -45,12 +45,13 @@
 //! slots of powers of two; here, levels have the sizes of their runs, since consolidation may
 //! shrink a run by any factor.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
 
+use crate::demand::{Demand, MERGED_RUNS_MAX};
 use crate::floor::{Floor, Floors};
 use crate::layout::Layout;
 use crate::merge::RunMerge;
@@ -95,18 +96,11 @@ pub struct SpineStats {
 
 /// What any insertion brings to a merge: some ten microseconds of work.
 const FUEL_MIN: usize = 512;
-/// Least number of neighbours that insertions merge, where keys are looked up as often as rows come
-/// in.
-const DUE_RUNS_MIN: usize = 4;
-/// Least number of neighbours that insertions merge, where keys are looked up seldom.
-const DUE_RUNS_SELDOM: usize = 8;
 /// All runs are merged when retractions of newer ones are such a part of all updates: where rows
 /// are replaced, as many as are left.
 const LITTER_PART: usize = 3;
 /// Fewer retractions are no reason: they lie around for the usual merges.
 const LITTER_ROWS_MIN: usize = 1 << 18;
-/// With fewer rows in all, memory is no reason to merge.
-const SHRUNK_ROWS_MIN: usize = 1 << 12;
 /// A merged run is at most this many times as large as the newer runs of its window together.
 const DUE_RATIO: usize = 1;
 /// Neighbours that exertion merges: two at least, each less than so many times as large as the
@@ -114,8 +108,6 @@ const DUE_RATIO: usize = 1;
 const IDLE_RATIO: usize = 8;
 /// Of fewer rows keys are not packed, unless runs are merged.
 const LOOSE_ROWS_MIN: usize = 1 << 12;
-/// Runs merged at once, at most.
-pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
 #[derive(Debug)]
 enum SpineLevel {
@@ -146,42 +138,6 @@ enum MergeCause {
     /// `Sealing`.
     Litter,
     Exertion,
-}
-
-/// What was asked of a spine lately, beside what came in.
-#[derive(Debug, Default)]
-struct Demand {
-    /// Keys looked up, and rows inserted; the last few insertions count most.
-    lookups: Cell<usize>,
-    inserted: usize,
-    /// The last merge left much less than it was given.
-    shrinks: bool,
-}
-
-impl Demand {
-    fn insert(&mut self, rows: usize) {
-        let fade = |count: usize| count - count / 8;
-        self.inserted = fade(self.inserted) + rows;
-        self.lookups.set(fade(self.lookups.get()));
-    }
-
-    fn merged(&mut self, from: usize, to: usize) {
-        self.shrinks = to < from / 4 * 3;
-    }
-
-    /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a
-    /// run, half that of a row merged, and there are `l` look-ups for each row, that is the `n`
-    /// with the least `(2 + l (n - 1) / 2) / ln n`. But where merging gives back memory worth it,
-    /// of a spine of so many rows, it is worth more.
-    fn due_runs(&self, rows: usize) -> usize {
-        let lookups = self.lookups.get();
-        match self.inserted {
-            _ if self.shrinks && rows > SHRUNK_ROWS_MIN => DUE_RUNS_MIN,
-            inserted if lookups < inserted / 8 => MERGED_RUNS_MAX,
-            inserted if lookups < inserted / 2 => DUE_RUNS_SELDOM,
-            _ => DUE_RUNS_MIN,
-        }
-    }
 }
 
 impl MergeEffort {
@@ -272,7 +228,7 @@ impl Spine {
 
     /// Says that `keys` keys are looked up, in every run: the more often, the fewer runs.
     pub fn note_lookups(&self, keys: usize) {
-        self.demand.lookups.set(self.demand.lookups.get() + keys);
+        self.demand.look_up(keys);
     }
 
     /// Declares that no update before `upper` will come.

@@ -1,7 +1,7 @@
 //! The rows of a run that is not sorted yet: the history of an arrangement that is new.
 //!
-//! Law: the chunks that come out have the updates of the batches, as those of the builder would. Any
-//! thread may ask for them; the rows are sorted once.
+//! Law: the chunks that come out have the updates of the batches, as those of the builder would.
+//! Any thread may ask for them; the rows are sorted once.
 //!
 //! | state | what there is | left by |
 //! |---|---|---|
