@@ -11,24 +11,16 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Diffs, END, FlatBatch, Time, Times, equal};
+use anabranch_batch::{Batch, END, FlatBatch, Time, Times};
 use arrow::array::BooleanArray;
 
-use crate::chunk::{Chunk, Exact};
 use crate::footprint::Footprint;
 use crate::layout::Layout;
-use crate::ordering::{HashBlock, RowSource};
-use crate::pending_rows::{PendingRows, chunk_of_row};
+use crate::pieces::{PIECES_ROWS_MIN, into_pieces, sort_piece};
 use crate::run::Run;
 
-/// Rows that are sorted together: what a sort goes through should stay in the second-level cache,
-/// and be memory that was used before.
-const PIECE_ROWS: usize = 1 << 16;
-/// With fewer rows, merging pieces costs more than sorting all at once.
-const PIECES_ROWS_MIN: usize = 1 << 18;
-
-/// Rows that neighbours take back are left out before sorting if they are at least such a part.
-const CANCELLED_PART: usize = 16;
+/// Fewer rows are in order as they come.
+const UNSORTED_ROWS_MIN: usize = 2;
 
 /// Unsorted batches in, a sorted run out.
 #[derive(Debug)]
@@ -40,6 +32,8 @@ pub struct Builder {
     rows: usize,
     /// What was sorted already, each piece of one time.
     pieces: Vec<Arc<Run>>,
+    /// Whether what is sealed may stay unsorted.
+    is_patient: bool,
     /// The earliest and the latest time of all updates.
     span: Option<(Time, Time)>,
 }
@@ -47,7 +41,12 @@ pub struct Builder {
 impl Builder {
     /// A builder that holds nothing.
     pub fn new(layout: Arc<Layout>) -> Builder {
-        Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new(), span: None }
+        Builder { layout, held: Vec::new(), rows: 0, pieces: Vec::new(), is_patient: false, span: None }
+    }
+
+    /// From now on what is sealed may stay [unsorted](Run::unsorted), or is sorted again.
+    pub(crate) fn set_patient(&mut self, is_patient: bool) {
+        self.is_patient = is_patient;
     }
 
     /// Takes a batch of rows. Lifetimes are written out as two updates.
@@ -67,7 +66,7 @@ impl Builder {
             self.rows += batch.len();
             self.held.push((first, batch));
         }
-        if self.rows >= PIECES_ROWS_MIN {
+        if self.rows >= PIECES_ROWS_MIN && !self.is_patient {
             self.sort_held();
         }
     }
@@ -85,7 +84,8 @@ impl Builder {
         }
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, batch)| batch.into_batch()).collect();
         self.rows = 0;
-        for chunks in sort_pieces(&self.layout, held, Time::MIN) {
+        let sorted = into_pieces(held).into_iter().filter_map(|piece| sort_piece(&self.layout, piece, Time::MIN));
+        for chunks in sorted {
             // A piece is no run of a spine yet, so its interval is empty.
             let piece = Run::new(Arc::clone(&self.layout), Time::MIN, Time::MIN, Time::MIN, chunks);
             self.pieces.push(Arc::new(piece));
@@ -149,9 +149,14 @@ impl Builder {
         assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
         let is_due = |piece: &mut Arc<Run>| upper == END || piece.time_max() < upper;
-        let pieces = self.pieces.extract_if(.., is_due).map(|piece| piece.chunks().to_vec());
-        let parts = pieces.chain(sort_pieces(&self.layout, due, since)).collect();
+        let pieces: Vec<_> = self.pieces.extract_if(.., is_due).map(|piece| piece.chunks().to_vec()).collect();
         self.set_span();
+        let due_rows = due.iter().map(Batch::len).sum::<usize>();
+        if self.is_patient && pieces.is_empty() && due_rows >= UNSORTED_ROWS_MIN {
+            return Run::unsorted(Arc::clone(&self.layout), lower, upper, since, due);
+        }
+        let sorted = into_pieces(due).into_iter().filter_map(|piece| sort_piece(&self.layout, piece, since));
+        let parts = pieces.into_iter().chain(sorted).collect();
         Run::from_parts(Arc::clone(&self.layout), lower, upper, since, parts)
     }
 
@@ -173,94 +178,4 @@ impl Builder {
         self.rows = self.held.iter().map(|(_, batch)| batch.len()).sum();
         due
     }
-}
-
-/// Batches that are sorted together.
-fn into_pieces(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
-    if batches.iter().map(Batch::len).sum::<usize>() < PIECES_ROWS_MIN {
-        return vec![batches];
-    }
-    let mut pieces: Vec<Vec<Batch>> = Vec::new();
-    let mut rows = PIECE_ROWS;
-    for batch in batches {
-        if rows >= PIECE_ROWS {
-            rows = 0;
-            pieces.push(Vec::new());
-        }
-        rows += batch.len();
-        pieces.last_mut().expect("the first batch begins a piece").push(batch);
-    }
-    pieces
-}
-
-/// Batches sorted in pieces, each a list of chunks.
-fn sort_pieces(layout: &Arc<Layout>, mut batches: Vec<Batch>, since: Time) -> impl Iterator<Item = Vec<Arc<Chunk>>> {
-    // (Of rows that come in order each worker sends a range: in the order of the ranges they need
-    // no sorting.)
-    batches.sort_by_key(|batch| batch.key().and_then(|key| key.hashes.first().copied()));
-    into_pieces(batches).into_iter().filter_map(move |piece| {
-        let batch = Batch::concat(&piece)?;
-        drop(piece);
-        let chunks = sort_batch(layout, batch, since);
-        (!chunks.is_empty()).then_some(chunks)
-    })
-}
-
-/// Sorts and consolidates a batch.
-fn sort_batch(layout: &Arc<Layout>, batch: Batch, since: Time) -> Vec<Arc<Chunk>> {
-    let batch = batch.with_key(&layout.key);
-    let (words, value_exact) = layout.value_words(batch.columns(), batch.len());
-    let exact = Exact { key: layout.is_key_exact(batch.columns()), value: value_exact };
-    let (batch, words) = match uncancelled(&batch, &words, exact, since) {
-        Some(rows) => (batch.take(&rows), rows.iter().map(|&row| words[row as usize]).collect()),
-        None => (batch, words),
-    };
-    let hashes = batch.key().expect("it was just keyed").hashes.clone();
-    let source = RowSource {
-        times: batch.times().clone(),
-        diffs: batch.diffs().clone(),
-        exact,
-        time_max: batch.times().max(),
-        key_unique: false,
-        columns: batch.columns().clone(),
-    };
-    if batch.len() == 1 {
-        return chunk_of_row(layout, &source, hashes[0], words[0], since).into_iter().map(Arc::new).collect();
-    }
-    let mut pending = PendingRows::new(Arc::clone(layout), since);
-    pending.add_source(source);
-    pending.take(&HashBlock { hashes: hashes.to_vec(), words, picks: Vec::new() }, false);
-    pending.make_chunks()
-}
-
-/// Rows without those that the row beside them takes back, as where something was replaced again
-/// and again, at times that no reader tells apart. `None` if that are few.
-fn uncancelled(batch: &Batch, words: &[u64], exact: Exact, since: Time) -> Option<Vec<u32>> {
-    let Diffs::Column(diffs) = batch.diffs() else { return None };
-    if !matches!(batch.times(), Times::Constant(_)) && batch.times().max() > since {
-        return None;
-    }
-    let hashes = &batch.key()?.hashes;
-    let cancels = |left: u32, right: u32| {
-        let (left, right) = (left as usize, right as usize);
-        hashes[left] == hashes[right] && words[left] == words[right] && diffs[left] == diffs[right].wrapping_neg()
-    };
-    let mut kept: Vec<u32> = Vec::with_capacity(batch.len());
-    let (mut given, mut taken) = (Vec::new(), Vec::new());
-    for row in 0..batch.len() as u32 {
-        match kept.last() {
-            Some(&last) if cancels(last, row) => {
-                given.extend(kept.pop());
-                taken.push(row);
-            }
-            _ => kept.push(row),
-        }
-    }
-    if given.is_empty() || given.len() < batch.len() / CANCELLED_PART {
-        return None;
-    }
-    let columns = batch.columns();
-    let is_so =
-        exact.key && exact.value || equal::rows_equal(columns, &given, columns, &taken).iter().all(|equal| *equal);
-    is_so.then_some(kept)
 }

@@ -102,7 +102,7 @@ impl Writer {
         for follower in live(&mut shared.followers) {
             follower.borrow_mut().news.push(batch.clone());
         }
-        shared.builder.push(batch);
+        shared.push(batch);
     }
 
     /// From now on what no reader asks for may be left to `origin`, which tells all that was
@@ -315,8 +315,9 @@ impl Reader {
         }
         shared.settle();
         let runs = shared.spine.runs();
-        let chunks = runs.iter().flat_map(|run| run.chunks()).filter(|chunk| chunk.facts().time_max > after);
-        let batches = chunks.map(|chunk| chunk.to_batch()).chain(shared.builder.batches()).collect();
+        let later = runs.iter().filter(|run| !run.is_before(after.saturating_add(1)));
+        let batches = later.flat_map(|run| run.batches()).filter(|batch| batch.times().max() > after);
+        let batches = batches.chain(shared.builder.batches()).collect();
         let queue = ListenerQueue::new(batches, shared.upper(), shared.quiet_upper(), wake);
         shared.followers.push(Rc::downgrade(&queue));
         Follower { queue }

@@ -15,9 +15,10 @@
 //! Readers read [`Reader::runs`] as of any time in `since .. upper`, and move their `since` forward
 //! when they will not ask for earlier times again; the slowest reader bounds compaction.
 //!
-//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken.
-//! Relies on `anabranch-batch` for the kernels over columns; leaves durability, exchange between
-//! workers and scheduling to others.
+//! Everything belongs to one worker, on one thread: reference counts are `Arc`, no lock is taken
+//! but that of a run which is not sorted yet, by the thread that sorts it. Relies on
+//! `anabranch-batch` for the kernels over columns; leaves durability, exchange between workers and
+//! scheduling to others.
 //!
 //! Source: "Shared arrangements" (VLDB 2020), sections 4 and 5; we order by a hash of the key,
 //! which keeps the order of integers only, and keep columns instead of tries.
@@ -51,7 +52,8 @@
 //! assert_eq!(reader.stats().rows, 1);
 //! ```
 //!
-//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending`, [`Builder`], `merge`,
+//! Reading order: [`Layout`], [`Chunk`], [`Run`], `ordering`, `pending_rows`, `pieces`,
+//! `unsorted`, [`Builder`], `merge`,
 //! [`Floor`], [`Spine`], [`Writer`], `shared`, `state`, `listener`, [`Keys`], [`probe`],
 //! [`ValueCursor`], [`Snapshot`], [`Footprint`].
 
@@ -59,6 +61,7 @@ mod builder;
 mod chunk;
 mod control_column;
 mod cursor;
+mod demand;
 mod floor;
 mod footprint;
 mod handle;
@@ -74,6 +77,7 @@ mod one_hash;
 mod ordering;
 mod packed;
 mod pending_rows;
+mod pieces;
 mod probe;
 mod run;
 mod shared;
@@ -81,6 +85,7 @@ mod snapshot;
 mod sort;
 mod spine;
 mod state;
+mod unsorted;
 
 pub use builder::Builder;
 pub use chunk::{Chunk, gather_rows};

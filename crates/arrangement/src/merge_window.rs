@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::spine::MERGED_RUNS_MAX;
+use crate::demand::MERGED_RUNS_MAX;
 
 /// The newest neighbours of `n_levels` levels with so many rows each, `None` for one that is being
 /// merged: `runs` at least, of which each is at most `ratio` times as large as the newer ones

@@ -159,6 +159,14 @@ impl Shared {
         self.enter(ArrangementState::Sorted(Readership::Unread));
     }
 
+    /// Takes a batch. The history that listeners are told of first need not be sorted: they may
+    /// look what they have up in it, or it in what they have.
+    pub fn push(&mut self, batch: FlatBatch) {
+        let is_history = self.spine.rows() == 0 && !self.listeners.is_empty();
+        self.builder.set_patient(is_history && self.spine.effort() != MergeEffort::EAGER);
+        self.builder.push(batch);
+    }
+
     pub fn set_origin(&mut self, origin: Rc<dyn Origin>, recalled_rows_max: usize) {
         self.origin = Some((origin, recalled_rows_max));
     }

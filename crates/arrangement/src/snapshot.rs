@@ -15,10 +15,10 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Diffs, Time, Times};
 
 use crate::chunk::Chunk;
+use crate::demand::MERGED_RUNS_MAX;
 use crate::layout::Layout;
 use crate::merge::RunMerge;
 use crate::run::{Run, SortedPart};
-use crate::spine::MERGED_RUNS_MAX;
 
 /// Whole contents, consolidated over runs, as of time `at`: sorted batches whose times are all
 /// `at`.

@@ -12,7 +12,7 @@
 //!
 //! Neighbours merge, all at once, when there are enough of them of which each is no larger than the
 //! newer ones together. So there are O(log rows) runs, and every row is merged O(log rows) times.
-//! How many are enough follows the look-ups ([`Demand`]): a key that is looked up pays for every
+//! How many are enough follows the look-ups (`demand`): a key that is looked up pays for every
 //! run, an inserted row for every merge. With four, 60 equal runs cost each row 2.1 merges (merging
 //! two at a time takes four). With sixteen, enough where next to nothing is looked up, they cost
 //! one. No insertion pays for a large merge: an insertion brings fuel in proportion to its rows to
@@ -22,6 +22,9 @@
 //! such a merge a little at a time ([`Spine::tidy`]); until its end a look-up pays for every part.
 //! All runs merge in the same way once retractions of newer runs are a third of all updates: no
 //! insertion could pay for that.
+//!
+//! A run that came unsorted is no part of a merge until it is sorted: by a reader, in spare time,
+//! or by fuel once the newer runs together are as large.
 //!
 //! The newest run waits for the next one while readers tell its times from earlier ones: merged
 //! later, the run needs no column of times.
@@ -42,12 +45,13 @@
 //! slots of powers of two; here, levels have the sizes of their runs, since consolidation may
 //! shrink a run by any factor.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
 
+use crate::demand::{Demand, MERGED_RUNS_MAX};
 use crate::floor::{Floor, Floors};
 use crate::layout::Layout;
 use crate::merge::RunMerge;
@@ -92,18 +96,11 @@ pub struct SpineStats {
 
 /// What any insertion brings to a merge: some ten microseconds of work.
 const FUEL_MIN: usize = 512;
-/// Least number of neighbours that insertions merge, where keys are looked up as often as rows come
-/// in.
-const DUE_RUNS_MIN: usize = 4;
-/// Least number of neighbours that insertions merge, where keys are looked up seldom.
-const DUE_RUNS_SELDOM: usize = 8;
 /// All runs are merged when retractions of newer ones are such a part of all updates: where rows
 /// are replaced, as many as are left.
 const LITTER_PART: usize = 3;
 /// Fewer retractions are no reason: they lie around for the usual merges.
 const LITTER_ROWS_MIN: usize = 1 << 18;
-/// With fewer rows in all, memory is no reason to merge.
-const SHRUNK_ROWS_MIN: usize = 1 << 12;
 /// A merged run is at most this many times as large as the newer runs of its window together.
 const DUE_RATIO: usize = 1;
 /// Neighbours that exertion merges: two at least, each less than so many times as large as the
@@ -111,12 +108,12 @@ const DUE_RATIO: usize = 1;
 const IDLE_RATIO: usize = 8;
 /// Of fewer rows keys are not packed, unless runs are merged.
 const LOOSE_ROWS_MIN: usize = 1 << 12;
-/// Runs merged at once, at most.
-pub(crate) const MERGED_RUNS_MAX: usize = 16;
 
 #[derive(Debug)]
 enum SpineLevel {
     Settled(Arc<Run>),
+    /// A run that was not sorted when it came.
+    Unsorted(Arc<Run>),
     /// An unfinished merge, and whether exertion began it.
     Merging(Box<RunMerge>, MergeCause),
 }
@@ -125,7 +122,7 @@ impl SpineLevel {
     /// Rows of the run, or of the inputs of the merge.
     fn rows(&self) -> usize {
         match self {
-            SpineLevel::Settled(run) => run.len(),
+            SpineLevel::Settled(run) | SpineLevel::Unsorted(run) => run.len(),
             SpineLevel::Merging(merge, _) => merge.rows(),
         }
     }
@@ -141,42 +138,6 @@ enum MergeCause {
     /// `Sealing`.
     Litter,
     Exertion,
-}
-
-/// What was asked of a spine lately, beside what came in.
-#[derive(Debug, Default)]
-struct Demand {
-    /// Keys looked up, and rows inserted; the last few insertions count most.
-    lookups: Cell<usize>,
-    inserted: usize,
-    /// The last merge left much less than it was given.
-    shrinks: bool,
-}
-
-impl Demand {
-    fn insert(&mut self, rows: usize) {
-        let fade = |count: usize| count - count / 8;
-        self.inserted = fade(self.inserted) + rows;
-        self.lookups.set(fade(self.lookups.get()));
-    }
-
-    fn merged(&mut self, from: usize, to: usize) {
-        self.shrinks = to < from / 4 * 3;
-    }
-
-    /// Runs of about the same size that are worth merging. Where `c` is the cost of a look-up in a
-    /// run, half that of a row merged, and there are `l` look-ups for each row, that is the `n`
-    /// with the least `(2 + l (n - 1) / 2) / ln n`. But where merging gives back memory worth it,
-    /// of a spine of so many rows, it is worth more.
-    fn due_runs(&self, rows: usize) -> usize {
-        let lookups = self.lookups.get();
-        match self.inserted {
-            _ if self.shrinks && rows > SHRUNK_ROWS_MIN => DUE_RUNS_MIN,
-            inserted if lookups < inserted / 8 => MERGED_RUNS_MAX,
-            inserted if lookups < inserted / 2 => DUE_RUNS_SELDOM,
-            _ => DUE_RUNS_MIN,
-        }
-    }
 }
 
 impl MergeEffort {
@@ -267,7 +228,7 @@ impl Spine {
 
     /// Says that `keys` keys are looked up, in every run: the more often, the fewer runs.
     pub fn note_lookups(&self, keys: usize) {
-        self.demand.lookups.set(self.demand.lookups.get() + keys);
+        self.demand.look_up(keys);
     }
 
     /// Declares that no update before `upper` will come.
@@ -292,25 +253,39 @@ impl Spine {
         }
         self.demand.insert(run.len());
         let fuel = self.effort.fuel_for(run.len());
-        self.levels.push(match run.parts().len() {
-            0 | 1 => SpineLevel::Settled(run),
-            _ => SpineLevel::Merging(Box::new(RunMerge::of_parts(&run, self.since, &self.floors)), MergeCause::Sealing),
-        });
+        let level = self.level_of(run);
+        self.levels.extend(level);
         self.readable.take();
         self.feed_merges(fuel);
+    }
+
+    /// The level that a run becomes: none if all of its rows have cancelled.
+    fn level_of(&self, run: Arc<Run>) -> Option<SpineLevel> {
+        if !run.is_sorted() {
+            return Some(SpineLevel::Unsorted(run));
+        }
+        match run.parts().len() {
+            0 => None,
+            1 => Some(SpineLevel::Settled(run)),
+            _ => {
+                let merge = RunMerge::of_parts(&run, self.since, &self.floors);
+                Some(SpineLevel::Merging(Box::new(merge), MergeCause::Sealing))
+            }
+        }
     }
 
     /// Merges in the background, using up `fuel` rows of work at most. Returns whether there is
     /// more to do.
     pub fn exert(&mut self, fuel: &mut isize) -> bool {
         while *fuel > 0 {
-            let unfinished = self.levels.iter().rposition(|level| matches!(level, SpineLevel::Merging(..)));
+            let is_unfinished = |level: &SpineLevel| !matches!(level, SpineLevel::Settled(_));
+            let unfinished = self.levels.iter().rposition(is_unfinished);
             match unfinished.or_else(|| self.start_idle()) {
                 Some(at) => self.work(at, fuel),
                 None => return false,
             }
         }
-        let is_unfinished = |level: &SpineLevel| matches!(level, SpineLevel::Merging(..));
+        let is_unfinished = |level: &SpineLevel| !matches!(level, SpineLevel::Settled(_));
         self.levels.iter().any(is_unfinished)
             || self.find_idle().is_some()
             || self.find_history().is_some()
@@ -320,6 +295,7 @@ impl Spine {
     /// Merges runs that came in parts, and what newer runs take back of older ones, using up `fuel`
     /// rows of work at most. Returns whether there is more to do.
     pub fn tidy(&mut self, fuel: &mut isize) -> bool {
+        self.take_up_sorted();
         if let Some(runs) = self.find_litter() {
             self.start(runs, MergeCause::Litter);
         }
@@ -332,6 +308,14 @@ impl Spine {
             self.work(at, fuel);
         }
         false
+    }
+
+    /// Takes up runs that a reader has sorted: their parts are to be merged.
+    fn take_up_sorted(&mut self) {
+        let is_sorted = |level: &SpineLevel| matches!(level, SpineLevel::Unsorted(run) if run.is_sorted());
+        while let Some(at) = self.levels.iter().position(is_sorted) {
+            self.work(at, &mut 0);
+        }
     }
 
     /// What can be read now, oldest first. A merge that is not finished is one run of several
@@ -357,7 +341,7 @@ impl Spine {
 
     fn readable(&self) -> &[Arc<Run>] {
         let view = |level: &SpineLevel| match level {
-            SpineLevel::Settled(run) => Arc::clone(run),
+            SpineLevel::Settled(run) | SpineLevel::Unsorted(run) => Arc::clone(run),
             SpineLevel::Merging(merge, _) => merge.view(),
         };
         self.readable.get_or_init(|| self.levels.iter().map(view).collect())
@@ -369,7 +353,7 @@ impl Spine {
         for at in (0..self.levels.len()).rev() {
             let rows = self.levels[at].rows();
             let waits = match self.levels[at] {
-                SpineLevel::Merging(_, MergeCause::Exertion) => rows > DUE_RATIO * newer,
+                SpineLevel::Merging(_, MergeCause::Exertion) | SpineLevel::Unsorted(_) => rows > DUE_RATIO * newer,
                 SpineLevel::Merging(_, MergeCause::Sealing | MergeCause::Litter) => self.effort != MergeEffort::EAGER,
                 SpineLevel::Merging(_, MergeCause::Insertion) => false,
                 SpineLevel::Settled(_) => true,
@@ -388,8 +372,17 @@ impl Spine {
         }
     }
 
-    /// Works on a merge; a finished one becomes a run, or nothing when everything cancelled.
+    /// Works on a merge, or sorts; a finished merge becomes a run, or nothing when everything
+    /// cancelled.
     fn work(&mut self, at: usize, fuel: &mut isize) {
+        if let SpineLevel::Unsorted(run) = &self.levels[at] {
+            if run.sort_some(fuel) {
+                let level = self.level_of(Arc::clone(run));
+                self.levels.splice(at..=at, level);
+                self.readable.take();
+            }
+            return;
+        }
         let SpineLevel::Merging(merge, _) = &mut self.levels[at] else { return };
         let progress = merge.progress();
         if merge.work(fuel) {
@@ -476,7 +469,7 @@ impl Spine {
     fn start(&mut self, runs: Range<usize>, cause: MergeCause) {
         let settled = |level: &SpineLevel| match level {
             SpineLevel::Settled(run) => Arc::clone(run),
-            SpineLevel::Merging(..) => unreachable!("only settled runs are merged"),
+            SpineLevel::Merging(..) | SpineLevel::Unsorted(_) => unreachable!("only settled runs are merged"),
         };
         let merged: Vec<Arc<Run>> = self.levels[runs.clone()].iter().map(settled).collect();
         let merge = RunMerge::new(&merged, self.since, &self.floors);
@@ -492,7 +485,7 @@ impl Spine {
 fn neighbours(levels: &[SpineLevel], runs: usize, ratio: usize) -> Option<Range<usize>> {
     let rows = |at: usize| match &levels[at] {
         SpineLevel::Settled(run) => Some(run.len()),
-        SpineLevel::Merging(..) => None,
+        SpineLevel::Merging(..) | SpineLevel::Unsorted(_) => None,
     };
     newest_window(levels.len(), rows, runs, ratio)
 }

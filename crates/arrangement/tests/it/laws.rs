@@ -57,6 +57,10 @@ pub fn check_life(seed: u64, batch_rows: u64, rounds: usize, has_origin: bool) -
     let mut followers: Vec<(Follower, Time, Model)> = Vec::new();
     // (Without listeners what is not read is held.)
     let (listens, reads) = (rng.chance(2), 1 + rng.below(4));
+    if listens && rng.chance(2) {
+        // (What comes first is then not sorted until it is read.)
+        listeners.push((reader.listen(None), Vec::new()));
+    }
     let mut next_time = 0;
     for _ in 0..rounds {
         for _ in 0..rng.below(4) {

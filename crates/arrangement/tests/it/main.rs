@@ -7,3 +7,4 @@ mod model;
 mod ordered;
 mod packed;
 mod spine;
+mod unsorted;

@@ -10,7 +10,7 @@ use anabranch_testing::generator::expressions::Fallible;
 use anabranch_testing::generator::history::{History, Size, relations};
 use anabranch_testing::generator::plans::{AGGREGATES, Plans, SET_OPERATIONS, STATISTICS};
 use anabranch_testing::generator::values::Pool;
-use anabranch_testing::laws::{HASH_MASK, hold, programs};
+use anabranch_testing::laws::{HASH_MASK, Setting, hold, hold_under, programs};
 use anabranch_testing::rng::{Rng, cases};
 
 /// Histories with odd floats, for operators that only compare values.
@@ -32,6 +32,36 @@ fn join_laws(name: &str, kind: JoinKind) {
         laws(name, 6, size, |rng, plans| {
             let (left, right) = (plans.relation(0), plans.relation(1));
             plans.join(rng, &left, &right, kind)
+        });
+    }
+}
+
+/// Every kind of join.
+const JOINS: [JoinKind; 8] = [
+    JoinKind::Inner,
+    JoinKind::Left,
+    JoinKind::Right,
+    JoinKind::Full,
+    JoinKind::LeftSemi,
+    JoinKind::LeftAnti,
+    JoinKind::LeftAntiNullAware,
+    JoinKind::LeftMark,
+];
+
+/// Plans over inputs that are there before: their histories are joined before they are sorted.
+#[test]
+fn joins_of_histories() {
+    for kind in JOINS {
+        cases("joins_of_histories", 20, |rng| {
+            let relations = relations(rng, 3);
+            let history = History::random(rng, &relations, Size::LARGE);
+            let fallible = if rng.chance(20) { Fallible::Sometimes } else { Fallible::Never };
+            let mut plans = Plans::new(&relations, fallible);
+            let (left, right) = (plans.relation(0), plans.relation(1));
+            let plan = plans.join(rng, &left, &right, kind);
+            let late = |setting: Setting| Setting { arranged: true, late: true, compacting: true, ..setting };
+            let settings: Vec<Setting> = Setting::draw(rng).into_iter().map(late).collect();
+            hold_under(&plan, &history, &settings);
         });
     }
 }

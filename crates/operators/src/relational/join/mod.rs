@@ -36,11 +36,15 @@ use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::limit::Limit;
 use anabranch_flow::line::{Feed, Frontiers};
+use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::pulled::Pulled;
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
 use anabranch_flow::{Edges, Open};
 pub(crate) use pairs::RunPairs;
+
+use super::hash_pairs::HashPairs;
+use super::history::{is_unsorted_history, rows_of};
 
 /// What to join on, and what to make of the pairs.
 #[derive(Clone)]
@@ -152,16 +156,36 @@ struct JoinState {
 
 /// The joins of a run with what `reader` has before a time: the run's keys are looked up there, or,
 /// if there is far less, what there is is looked up in the run.
-fn begin(spec: &JoinSpec, side: Side, run: &Arc<Run>, reader: &Reader, before: Time) -> VecDeque<RunPairs> {
-    let others = reader.runs_for(run.len());
+fn by_order(spec: &JoinSpec, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, before: Time) -> VecDeque<Pairing> {
     let is_small = others.iter().map(|other| other.len()).sum::<usize>() < run.len() / SMALL_PART;
     if is_small && others.iter().all(|other| other.is_before(before)) {
         return others
             .iter()
-            .map(|other| RunPairs::new(spec, side.other(), other, vec![Arc::clone(run)], END))
+            .map(|other| Pairing::Sorted(RunPairs::new(spec, side.other(), other, vec![Arc::clone(run)], END)))
             .collect();
     }
-    VecDeque::from([RunPairs::new(spec, side, run, others, before)])
+    VecDeque::from([Pairing::Sorted(RunPairs::new(spec, side, run, others, before))])
+}
+
+/// A join in progress.
+enum Pairing {
+    /// By the order of the runs.
+    Sorted(RunPairs),
+    /// Of histories, some of which have no order yet.
+    Unsorted(Box<HashPairs>),
+}
+
+impl Pairing {
+    /// Goes on until the fuel is used up; true at the end.
+    fn work(&mut self, spec: &JoinSpec, fuel: &mut isize, out: &mut Output) -> bool {
+        match self {
+            Pairing::Sorted(pairs) => pairs.work(&spec.stage, fuel, out),
+            Pairing::Unsorted(pairs) => {
+                *fuel -= TURN_ROWS as isize;
+                pairs.work(spec, out)
+            }
+        }
+    }
 }
 
 /// A run of one side to be joined with what was acknowledged of the other.
@@ -173,7 +197,9 @@ struct Work {
     /// Updates of the other side from this time on will meet the run from their own side.
     before: Time,
     /// What is left of the join; made when the work begins.
-    pairs: Option<VecDeque<RunPairs>>,
+    pairs: Option<VecDeque<Pairing>>,
+    /// The run is a sorted part of one, of which it is known that its order is used.
+    is_part: bool,
 }
 
 impl JoinState {
@@ -195,8 +221,7 @@ impl JoinState {
             // `as_of`.
             *acknowledged = upper.max(self.spec.as_of + 1).max(*acknowledged);
             if before > Time::MIN {
-                let parts = run.sorted_parts().into_iter();
-                self.todo.extend(parts.map(|run| Work { side, time, run, before, pairs: None }));
+                self.todo.push_back(Work { side, time, run, before, pairs: None, is_part: false });
             }
         }
     }
@@ -206,18 +231,41 @@ impl JoinState {
         let mut fuel = fuel as isize;
         while fuel > 0 {
             let Some(work) = self.todo.front_mut() else { return };
-            let reader = self.readers[work.side.other() as usize].as_ref();
-            let reader = reader.expect("the other side's arrangement is held while there is work");
-            let pairs = work.pairs.get_or_insert_with(|| begin(&self.spec, work.side, &work.run, reader, work.before));
+            let Some(pairs) = &mut work.pairs else {
+                self.begin();
+                continue;
+            };
             match pairs.front_mut() {
                 None => _ = self.todo.pop_front(),
                 Some(first) => {
-                    if first.work(&self.spec.stage, &mut fuel, out) {
+                    if first.work(&self.spec, &mut fuel, out) {
                         pairs.pop_front();
                     }
                 }
             }
         }
+    }
+
+    /// Begins the work that is next: by the order of its run, part by part, or without order.
+    fn begin(&mut self) {
+        let Some(mut work) = self.todo.pop_front() else { return };
+        let Work { side, time, ref run, before, is_part, .. } = work;
+        let reader = self.readers[side.other() as usize].as_ref();
+        let others = reader.expect("the other side's arrangement is held while there is work").runs_for(run.len());
+        if !is_part && is_unsorted_history(others.iter().chain([run]), self.spec.as_of, before) {
+            let (own, other) = (rows_of([run]), rows_of(&others));
+            let sides = if side == Side::Left { [own, other] } else { [other, own] };
+            let pairs = HashPairs::new(&self.spec, sides);
+            work.pairs = Some(pairs.map(|pairs| Pairing::Unsorted(Box::new(pairs))).into_iter().collect());
+        } else if is_part || !run.is_in_parts() {
+            work.pairs = Some(by_order(&self.spec, side, run, others, before));
+        } else {
+            for run in run.sorted_parts().into_iter().rev() {
+                self.todo.push_front(Work { side, time, run, before, pairs: None, is_part: true });
+            }
+            return;
+        }
+        self.todo.push_front(work);
     }
 
     /// Acknowledges the frontiers and lets go of history that no work to come will ask for.

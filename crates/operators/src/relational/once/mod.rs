@@ -5,7 +5,7 @@
 //! time, and is dropped with its dataflow. Errors of conditions are those of the same pairs.
 //!
 //! Method: rows of both sides wait until they are complete. The side with fewer rows becomes an
-//! [index](index::KeyIndex) in memory, by key; the rows of the other side are looked up in it, in
+//! [index](super::key_index) in memory, by key; the rows of the other side are looked up in it, in
 //! the order in which they come, and only those that meet a key are copied. A semi-join counts for
 //! each key, or for each row where there is a condition beyond the keys, so it needs no distinct
 //! keys. A turn takes on some rows or pairs.
@@ -16,9 +16,7 @@
 //! as in any column store (Manegold, Boncz, Kersten, *Optimizing main-memory join on modern
 //! hardware*, TKDE 2002).
 
-mod index;
 mod inner;
-mod pairs;
 mod semi;
 
 use anabranch_arrangement::Footprint;
@@ -65,12 +63,6 @@ impl Waiting {
             self.is_due = true;
             self.sides[side].push(batch);
         }
-    }
-
-    /// The side with fewer rows, 0 if it is the left one.
-    fn smaller(&self) -> usize {
-        let [left, right] = self.sides.each_ref().map(|side| side.iter().map(Batch::n_present).sum::<usize>());
-        usize::from(right < left)
     }
 
     fn size_bytes(&self) -> usize {

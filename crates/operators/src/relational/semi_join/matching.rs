@@ -7,6 +7,8 @@ use anabranch_flow::tactic::Output;
 
 use super::spec::SemiJoinSpec;
 use super::tactic::{Changed, Interval, SemiJoin, changes};
+use crate::relational::hash_matches::HashMatches;
+use crate::relational::history::{is_unsorted_history, rows_of};
 
 /// The tactic with its arrangements, and how far it has come.
 pub(super) struct Matching {
@@ -16,10 +18,43 @@ pub(super) struct Matching {
     /// Runs of each side that are not complete on both.
     pub runs: [Vec<Sealed>; 2],
     /// The interval that is being worked on.
-    interval: Option<Interval>,
+    interval: Option<Answering>,
     as_of: Time,
     /// All changes before this time are put out.
     pub done: Time,
+}
+
+/// An interval at work.
+enum Answering {
+    /// By the order of the runs.
+    Sorted(Interval),
+    /// The first one, up to a time, of rows that have no order yet; `None` at its end.
+    Unsorted(Time, Option<Box<HashMatches>>),
+}
+
+impl Answering {
+    /// The changes before this time are answered.
+    fn upto(&self) -> Time {
+        match self {
+            Answering::Sorted(interval) => interval.upto,
+            Answering::Unsorted(upto, _) => *upto,
+        }
+    }
+
+    /// A turn's work; true at the end.
+    fn work(&mut self, tactic: &SemiJoin, out: &mut Output) -> bool {
+        match self {
+            Answering::Sorted(interval) => {
+                tactic.work(interval, out);
+                interval.is_over()
+            }
+            Answering::Unsorted(_, matches) => {
+                let left = matches.take().and_then(|matches| matches.work(tactic.spec(), out));
+                *matches = left.map(Box::new);
+                matches.is_none()
+            }
+        }
+    }
 }
 
 impl Matching {
@@ -38,7 +73,7 @@ impl Matching {
     /// A turn's work on the changes before `upto`, or on those of the interval that is under way.
     /// Returns the end of the interval.
     pub fn advance(&mut self, upto: Time, out: &mut Output) -> Time {
-        let aim = self.interval.as_ref().map_or(upto, |interval| interval.upto);
+        let aim = self.interval.as_ref().map_or(upto, Answering::upto);
         if aim > self.done.max(self.as_of) {
             self.work(aim, out);
         }
@@ -51,23 +86,13 @@ impl Matching {
     }
 
     fn work(&mut self, upto: Time, out: &mut Output) {
-        let [left, right] = &self.runs;
-        if self.interval.is_none() && !(left.is_empty() && right.is_empty()) {
-            let changes = |runs: &[Sealed]| changes(runs, self.done, upto);
-            // (What changes on the right concerns rows that were on the left before: of a history
-            // there are none.)
-            let is_first = self.readers.left.runs().iter().all(|run| run.is_from(self.done));
-            let right = if is_first { None } else { changes(right) };
-            let changed = Changed { left: changes(left), right };
-            let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
-            let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
-            self.interval = Some(self.tactic.begin(changed, runs, self.done, upto));
+        if self.interval.is_none() && !self.runs.iter().all(|runs| runs.is_empty()) {
+            self.interval = Some(self.begin(upto));
         }
-        if let Some(interval) = &mut self.interval {
-            self.tactic.work(interval, out);
-            if !interval.is_over() {
-                return;
-            }
+        if let Some(interval) = &mut self.interval
+            && !interval.work(&self.tactic, out)
+        {
+            return;
         }
         self.interval = None;
         self.done = upto;
@@ -77,6 +102,24 @@ impl Matching {
             let reader = if limit.input == 0 { &mut self.readers.left } else { &mut self.readers.right };
             limit.raise(reader, upto);
         }
+    }
+
+    fn begin(&self, upto: Time) -> Answering {
+        let runs = [self.readers.left.runs(), self.readers.right.runs()];
+        // (What changes on the right concerns rows that were on the left before: of a history there
+        // are none.)
+        let is_first = runs[0].iter().all(|run| run.is_from(self.done));
+        if is_first && is_unsorted_history(runs.iter().flatten(), self.as_of, upto) {
+            let matches = HashMatches::new(self.tactic.spec(), runs.each_ref().map(rows_of));
+            return Answering::Unsorted(upto, matches.map(Box::new));
+        }
+        let changes = |runs: &[Sealed]| changes(runs, self.done, upto);
+        let [left, right] = &self.runs;
+        let right = if is_first { None } else { changes(right) };
+        let changed = Changed { left: changes(left), right };
+        let n_changed = changed.left.iter().chain(&changed.right).map(|batch| batch.len()).sum();
+        let runs = [self.readers.left.runs_for(n_changed), self.readers.right.runs_for(n_changed)];
+        Answering::Sorted(self.tactic.begin(changed, runs, self.done, upto))
     }
 }
 

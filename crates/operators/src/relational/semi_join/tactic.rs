@@ -94,6 +94,11 @@ impl SemiJoin {
         SemiJoin { spec }
     }
 
+    /// What is joined.
+    pub(super) fn spec(&self) -> &SemiJoinSpec {
+        &self.spec
+    }
+
     /// Begins an interval.
     pub(super) fn begin(&self, changed: Changed, runs: [Vec<Arc<Run>>; 2], done: Time, upto: Time) -> Interval {
         let new_left = changed.left.into_iter().flat_map(|batch| slices(&batch)).collect();

@@ -6,14 +6,14 @@ use anabranch_arrangement::Footprint;
 use anabranch_batch::{Batch, Diff, Diffs};
 use anabranch_flow::paced::TURN_ROWS;
 
-use super::index::{KeyIndex, Met};
+use super::key_index::{KeyIndex, Met};
 
 /// Pairs of one portion, at most.
 const PAIRS_MAX: usize = 1 << 16;
 
 /// Batches that are looked up in an index, and how far that is.
 #[derive(Debug)]
-pub(super) struct LookUps {
+pub(in crate::relational) struct LookUps {
     pub index: KeyIndex,
     /// Key columns of what is looked up.
     key: Vec<usize>,
@@ -34,16 +34,16 @@ struct Crossing {
 
 /// Some pairs: rows of a batch, and rows of the index.
 #[derive(Debug, Default)]
-pub(super) struct Pairs {
+pub(in crate::relational) struct Pairs {
     pub rows: Vec<u32>,
     pub indexed: Vec<u32>,
 }
 
 /// A batch, and one of its rows for each pair.
-pub(super) type Side<'a> = (&'a Batch, &'a [u32]);
+pub(in crate::relational) type Side<'a> = (&'a Batch, &'a [u32]);
 
 /// The diff of each pair.
-pub(super) fn products([one, other]: [Side<'_>; 2]) -> Diffs {
+pub(in crate::relational) fn products([one, other]: [Side<'_>; 2]) -> Diffs {
     if let (Diffs::Constant(one), Diffs::Constant(other)) = (one.0.diffs(), other.0.diffs()) {
         return Diffs::Constant(one * other);
     }

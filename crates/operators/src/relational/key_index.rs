@@ -24,7 +24,7 @@ const PLACES_PER_KEY: u64 = 8;
 
 /// Rows by key.
 #[derive(Debug)]
-pub(super) struct KeyIndex {
+pub(in crate::relational) struct KeyIndex {
     pub rows: Batch,
     key: Vec<usize>,
     nulls: Nulls,
@@ -64,7 +64,7 @@ impl Places {
 
 /// Rows of a batch that met a key, in order: the row, and the key's number.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(in crate::relational) struct Met {
     pub rows: Vec<u32>,
     pub keys: Vec<u32>,
 }
@@ -256,7 +256,7 @@ fn by_key(key_of_row: &[u32], n_keys: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Columns of a batch, in an order of rows.
-pub(super) fn gathered(batch: &Batch, columns: &[usize], rows: &[u32]) -> Columns {
+pub(in crate::relational) fn gathered(batch: &Batch, columns: &[usize], rows: &[u32]) -> Columns {
     let columns: Vec<ArrayRef> = key_columns(batch, columns);
     anabranch_batch::gather::take(&columns, rows)
 }
