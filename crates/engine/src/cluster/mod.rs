@@ -12,9 +12,14 @@
 //! answer, fails the dataflow and those that read it ([`tenants`]): these are taken down, and a
 //! statement that asks for them hears why. A worker that panics elsewhere has broken an invariant:
 //! it marks the cluster as failed, and every later call says so.
+//!
+//! Reading order: this page (dataflows, answers), [`inputs`] (what comes in), [`worker`],
+//! [`counts`] (what is held).
 
 mod asked;
+mod counts;
 mod deferred;
+mod inputs;
 pub(crate) mod marks;
 pub(crate) mod promised;
 mod published;
@@ -24,19 +29,16 @@ mod tenants;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use anabranch_arrangement::MergeEffort;
-use anabranch_batch::{Batch, Time};
-use anabranch_flow::account::memory::{Holder, MemoryPart, readable};
-use anabranch_flow::account::{Account, Accounts, Failure, OperatorCounts};
+use anabranch_batch::Time;
+use anabranch_flow::account::memory::Holder;
+use anabranch_flow::account::{Accounts, Failure, OperatorCounts};
 use anabranch_flow::egress::Item;
-use anabranch_flow::relay::RelayedBatch;
 use anabranch_flow::service::Host;
-use anabranch_flow::steps::StepStats;
 use anabranch_flow::threads::Threads;
 
 pub(crate) use asked::{Asked, Waited};
@@ -49,13 +51,13 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::render::physical::Physical;
 use crate::render::{Leaves, NoShares, prepare};
-use deferred::{Deferred, HELD_ROWS_MAX};
+use deferred::Deferred;
 pub(crate) use promised::{Reading, leaving};
 pub(crate) use published::Publication;
 pub(crate) use shown::Shown;
 pub(crate) use tenants::InstalledDataflow;
 use tenants::Tenants;
-use worker::{Command, EventsPart, WorkerState, WorkerStats};
+use worker::{Command, EventsPart, WorkerState};
 
 /// A session's workers.
 pub struct Cluster {
@@ -77,12 +79,6 @@ enum Workers {
     Threads(Threads<Command>),
 }
 
-/// Rows above which a pushed batch is split among workers.
-const SPLIT_ROWS: usize = 4096;
-/// What a batch counts for at least while it waits to be taken in.
-const BATCH_BYTES_MIN: usize = 1 << 10;
-/// Percent of the memory limit above which nothing new is installed.
-const ROOM_PERCENT: usize = 90;
 /// How often a waiting caller looks for interrupts and failed workers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -113,88 +109,6 @@ impl Cluster {
         self.n_workers
     }
 
-    /// Makes an input without rows, complete before `upper`.
-    pub fn create_input(&mut self, input: CollectionId, upper: Time) {
-        self.tell(|| Command::CreateInput { input, upper });
-    }
-
-    /// From now on an input has a time of its own, which [`advance_events`](Self::advance_events)
-    /// advances.
-    pub(crate) fn give_own_time(&mut self, input: CollectionId) {
-        self.tell(|| Command::GiveOwnTime { input });
-    }
-
-    /// Forgets an input. Dataflows that read it hear no more.
-    pub fn drop_input(&mut self, input: CollectionId) {
-        self.tell(|| Command::DropInput { input });
-    }
-
-    /// Gives rows, with times at or after the input's frontier, to the workers in turn.
-    pub fn push(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.flatten();
-        match self.defers && batch.len() <= HELD_ROWS_MAX {
-            true => self.deferred.hold(input, batch),
-            false => self.push_events(input, batch),
-        }
-    }
-
-    /// Gives events to the workers in turn, lifetimes and end edges as they are.
-    pub fn push_events(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.compact();
-        if batch.is_empty() {
-            return;
-        }
-        let parts = if batch.len() > SPLIT_ROWS { self.n_workers } else { 1 };
-        let bound = |part: usize| batch.len() * part / parts;
-        let first = self.next_worker;
-        self.next_worker = (first + parts) % self.n_workers;
-        let part = |worker: usize| (worker + self.n_workers - first) % self.n_workers;
-        let own =
-            |worker: usize| if part(worker) < parts { bound(part(worker))..bound(part(worker) + 1) } else { 0..0 };
-        let pieces = (0..self.n_workers).map(own).collect();
-        self.push_pieces(input, &batch, pieces);
-    }
-
-    /// Gives events to one worker, so that operators see them in order of arrival.
-    pub fn push_events_in_order(&mut self, input: CollectionId, batch: Batch) {
-        let batch = batch.compact();
-        if !batch.is_empty() {
-            let own = |worker: usize| if worker == 0 { 0..batch.len() } else { 0..0 };
-            let pieces = (0..self.n_workers).map(own).collect();
-            self.push_pieces(input, &batch, pieces);
-        }
-    }
-
-    /// Gives a batch to all workers, of which each has a piece.
-    fn push_pieces(&mut self, input: CollectionId, batch: &Batch, pieces: Vec<Range<usize>>) {
-        // (A batch of few rows takes more than its rows do.)
-        let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
-        for (worker, own) in pieces.into_iter().enumerate() {
-            let push =
-                Command::Push { input, arrival: RelayedBatch { batch: batch.clone(), own }, load: Arc::clone(&load) };
-            match self.defers {
-                // (No worker can do much with rows of a time that is not complete.)
-                true => self.put_one(worker, push),
-                false => self.tell_one(worker, push),
-            }
-        }
-    }
-
-    /// Bytes of rows that were pushed and that some dataflow has not taken in.
-    pub(crate) fn backlog_bytes(&self) -> usize {
-        self.accounts.backlog_bytes()
-    }
-
-    /// Makes an input of events, with a time of its own, which begins before all times.
-    pub fn create_events(&mut self, input: CollectionId) {
-        self.tell(|| Command::CreateEvents { input });
-    }
-
-    /// Promises, for one input of events, that no event with a time before `upper` will be pushed.
-    pub fn advance_events(&mut self, input: CollectionId, upper: Time) {
-        self.tell(|| Command::AdvanceEvents { input, upper });
-    }
-
     /// The events that left a dataflow since the last call, a list for each worker.
     ///
     /// # Errors
@@ -205,68 +119,6 @@ impl Cluster {
         let mut parts = self.collect_from(Some(dataflow), &receiver, &Interrupt::new())?;
         parts.sort_by_key(|part: &EventsPart| part.worker);
         Ok(parts.into_iter().map(|part| part.items).collect())
-    }
-
-    /// Says that the watermark that a relation holds has a value from a time on: rows at later
-    /// times are judged by it.
-    pub fn mark(&mut self, relation: CollectionId, time: Time, value: i64) {
-        self.tell(|| Command::Mark { relation, time, value });
-    }
-
-    /// Promises, for every input without a time of its own, that no update with a time before
-    /// `upper` will be pushed.
-    pub fn advance(&mut self, upper: Time) {
-        self.tell(|| Command::Advance { upper });
-    }
-
-    /// Promises as [`advance`](Self::advance) that the commit at `time` is whole, the first after
-    /// the one at `before`. The promise may wait for a [`flush`](Self::flush).
-    pub(crate) fn advance_past(&mut self, before: Time, time: Time) {
-        match self.defers {
-            true => self.deferred.promise(before, time),
-            false => self.advance(time + 1),
-        }
-    }
-
-    /// From now on rows and promises may wait for a [`flush`](Self::flush), which the caller makes
-    /// before it sleeps: commits that come close to each other are one turn of the workers.
-    pub(crate) fn defer(&mut self) {
-        self.defers = true;
-    }
-
-    /// How many commits wait for a flush.
-    pub(crate) fn deferred_commits(&self) -> usize {
-        self.deferred.commits()
-    }
-
-    /// How long commits may wait for more, since workers have rows that they have not taken in;
-    /// `None` if nothing waits, or not any longer.
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        if self.backlog_bytes() > 0 { self.deferred.patience() } else { None }
-    }
-
-    /// Gives the workers what waits. Every other command comes after it.
-    pub(crate) fn flush(&mut self) {
-        let (rows, upper) = self.deferred.take();
-        rows.into_iter().for_each(|(input, batch)| self.push_events(input, batch));
-        if let Some(upper) = upper {
-            (0..self.n_workers).for_each(|worker| self.tell_one(worker, Command::Advance { upper }));
-        }
-    }
-
-    /// Gives the workers what waits as one time, wherever no reader tells the commits apart.
-    /// `since` is up to when arrangements are let go, `horizons` are as in
-    /// [`set_horizons`](Self::set_horizons), after the commit before those that wait.
-    pub(crate) fn flush_as_one(&mut self, since: &[(ArrangementId, Time)], horizons: Vec<(DataflowId, Time)>) {
-        let Some(after) = self.deferred.before() else { return self.flush() };
-        let horizons: Arc<[(DataflowId, Time)]> = horizons.into();
-        let forget = |&(arrangement, since): &(_, _)| Command::AllowCompaction { arrangement, since };
-        // (Before the rows: a worker that is awake takes these in as soon as they come.)
-        for worker in 0..self.n_workers {
-            since.iter().for_each(|since| self.put_one(worker, forget(since)));
-            self.put_one(worker, Command::SetHorizons { after, horizons: Arc::clone(&horizons) });
-        }
-        self.flush();
     }
 
     /// Builds a dataflow on all workers.
@@ -487,45 +339,6 @@ impl Cluster {
         }
     }
 
-    /// What every arrangement holds, in order of their ids.
-    pub fn stats(&mut self) -> Vec<ArrangementStats> {
-        let (sender, receiver) = channel();
-        self.tell(|| Command::Stats { reply: sender.clone() });
-        let parts = self.collect(&receiver, &Interrupt::new()).unwrap_or_default();
-        let mut all: BTreeMap<ArrangementId, ArrangementStats> = BTreeMap::new();
-        for stats in parts.into_iter().flat_map(|WorkerStats(stats)| stats) {
-            match all.get_mut(&stats.arrangement) {
-                Some(sum) => sum.add(&stats),
-                None => {
-                    all.insert(stats.arrangement, stats);
-                }
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// How long operators ran without a pause, over all workers, in order of their kinds.
-    pub fn steps(&mut self) -> Vec<StepStats> {
-        let (sender, receiver) = channel();
-        self.tell(|| Command::Steps { reply: sender.clone() });
-        let parts = self.collect(&receiver, &Interrupt::new()).unwrap_or_default();
-        let mut all: BTreeMap<&'static str, StepStats> = BTreeMap::new();
-        for stats in parts.into_iter().flatten() {
-            match all.get_mut(stats.operator) {
-                Some(sum) => sum.merge(&stats),
-                None => {
-                    all.insert(stats.operator, stats);
-                }
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// Counts steps anew.
-    pub fn reset_steps(&mut self) {
-        self.tell(|| Command::ResetSteps);
-    }
-
     /// Fails if a worker has.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.workers {
@@ -539,55 +352,6 @@ impl Cluster {
         for dataflow in self.tenants.newly_failed(&self.accounts) {
             self.tell(|| Command::Uninstall { dataflow });
         }
-    }
-
-    /// The most that dataflows may hold together.
-    pub(crate) fn set_memory_limit(&self, bytes: Option<usize>) {
-        self.accounts.set_limit(bytes);
-    }
-
-    /// The most that dataflows may hold together, if there is a limit.
-    pub(crate) fn memory_limit(&self) -> Option<usize> {
-        self.accounts.limit()
-    }
-
-    /// Whether so many percent of the limit are held, rows that no dataflow has taken in included.
-    pub(crate) fn is_filled_to(&self, percent: usize) -> bool {
-        let held = || self.accounts.held_bytes() + self.accounts.backlog_bytes();
-        self.accounts.limit().is_some_and(|limit| held() / percent > limit / 100)
-    }
-
-    /// The accounts of clients.
-    pub(crate) fn clients(&self) -> Vec<Account> {
-        self.accounts.all().into_iter().filter(|account| account.holder() == Holder::Client).collect()
-    }
-
-    /// Bytes of a part that a dataflow holds.
-    pub(crate) fn held_of(&self, dataflow: DataflowId, part: MemoryPart) -> usize {
-        self.tenants.account(dataflow).map_or(0, |account| account.held_of(part))
-    }
-
-    /// The account of a client.
-    pub(crate) fn client_account(&self, client: u64) -> Account {
-        self.accounts.open_for(Holder::Client, Some(client))
-    }
-
-    /// Refuses what would hold more when little is left.
-    pub(crate) fn check_room(&self) -> Result<(), Error> {
-        match self.is_filled_to(ROOM_PERCENT) {
-            true => Err(self.no_room()),
-            false => Ok(()),
-        }
-    }
-
-    /// The error where little is left.
-    pub(crate) fn no_room(&self) -> Error {
-        let bytes = |bytes: usize| readable(i64::try_from(bytes).unwrap_or(i64::MAX));
-        let (held, limit) = (bytes(self.accounts.held_bytes()), bytes(self.accounts.limit().unwrap_or_default()));
-        Error::unavailable(format!("out of memory: {held} of {limit} are held"))
-            .with_sqlstate("53200")
-            .with_detail("Reads of what is maintained, DELETE and DROP go on.")
-            .with_hint("SELECT * FROM anabranch_memory tells where it is. Drop views, or SET memory_limit to more.")
     }
 
     /// What is installed, in order of its numbers.
