@@ -64,17 +64,17 @@ impl HashMatches {
         Some(HashMatches::Asking { look_ups: LookUps::new(index, left_key, left), sums, counts: vec![] })
     }
 
-    /// Goes on for a turn; returns what is left to do.
-    pub fn work(self, spec: &SemiJoinSpec, out: &mut Output) -> Option<HashMatches> {
+    /// Goes through some `rows_max` rows and pairs; returns what is left to do.
+    pub fn work(self, spec: &SemiJoinSpec, rows_max: usize, out: &mut Output) -> Option<HashMatches> {
         match self {
             HashMatches::Counting { mut look_ups, mut counts } => {
                 match &spec.residual {
-                    None => look_ups.meet_some(|_, batch, met| {
+                    None => look_ups.meet_some(rows_max, |_, batch, met| {
                         for (&row, &key) in met.rows.iter().zip(&met.keys) {
                             counts[key as usize] += batch.diffs().get(row as usize);
                         }
                     }),
-                    Some(residual) => look_ups.pair_some(|index, batch, pairs, _| {
+                    Some(residual) => look_ups.pair_some(rows_max, |index, batch, pairs, _| {
                         let sides = [(&index.rows, &pairs.indexed[..]), (batch, &pairs.rows[..])];
                         count_pairs(spec, residual, sides, &mut counts, out);
                     }),
@@ -91,14 +91,14 @@ impl HashMatches {
             }
             HashMatches::Asking { mut look_ups, sums, mut counts } => {
                 match &spec.residual {
-                    None => look_ups.meet_some(|_, batch, met| {
+                    None => look_ups.meet_some(rows_max, |_, batch, met| {
                         let mut counts = vec![0; batch.len()];
                         for (&row, &key) in met.rows.iter().zip(&met.keys) {
                             counts[row as usize] += sums[key as usize];
                         }
                         give(spec, &batch, &counts, 0..batch.len(), out);
                     }),
-                    Some(residual) => look_ups.pair_some(|index, batch, pairs, is_done| {
+                    Some(residual) => look_ups.pair_some(rows_max, |index, batch, pairs, is_done| {
                         counts.resize(batch.len(), 0);
                         let sides = [(batch, &pairs.rows[..]), (&index.rows, &pairs.indexed[..])];
                         count_pairs(spec, residual, sides, &mut counts, out);

@@ -36,10 +36,10 @@ impl HashPairs {
         Some(HashPairs { indexed: smaller, look_ups: LookUps::new(index, keys[1 - smaller], others), few: Vec::new() })
     }
 
-    /// Puts out a turn's worth of pairs; true at the end.
-    pub fn work(&mut self, spec: &JoinSpec, out: &mut Output) -> bool {
+    /// Goes through some `rows` rows and pairs; true at the end.
+    pub fn work(&mut self, spec: &JoinSpec, rows: usize, out: &mut Output) -> bool {
         let HashPairs { indexed, look_ups, few } = self;
-        look_ups.pair_some(|index, batch, pairs, _| {
+        look_ups.pair_some(rows, |index, batch, pairs, _| {
             if !pairs.rows.is_empty() {
                 few.push(rows_of(spec, *indexed, index, batch, pairs));
             }

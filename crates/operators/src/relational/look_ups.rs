@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use anabranch_arrangement::Footprint;
 use anabranch_batch::{Batch, Diff, Diffs};
-use anabranch_flow::paced::TURN_ROWS;
 
 use super::key_index::{KeyIndex, Met};
 
@@ -62,10 +61,10 @@ impl LookUps {
         self.waiting.is_empty() && self.crossing.is_none()
     }
 
-    /// What the next batches meet, a turn's worth of them.
-    pub fn meet_some(&mut self, mut take: impl FnMut(&KeyIndex, Batch, Met)) {
+    /// What the next batches meet, of some `rows` rows.
+    pub fn meet_some(&mut self, rows: usize, mut take: impl FnMut(&KeyIndex, Batch, Met)) {
         let mut n_rows = 0;
-        while n_rows < TURN_ROWS
+        while n_rows < rows
             && let Some(batch) = self.waiting.pop_front()
         {
             n_rows += batch.len();
@@ -75,11 +74,11 @@ impl LookUps {
         }
     }
 
-    /// The next pairs, a turn's worth of them, in portions. A batch is told to be done with the
+    /// The next pairs, of some `rows` rows and pairs, in portions. A batch is told to be done with the
     /// last portion of its pairs, which may be empty.
-    pub fn pair_some(&mut self, mut take: impl FnMut(&KeyIndex, &Batch, &Pairs, bool)) {
+    pub fn pair_some(&mut self, rows: usize, mut take: impl FnMut(&KeyIndex, &Batch, &Pairs, bool)) {
         let mut n_rows = 0;
-        while n_rows < TURN_ROWS {
+        while n_rows < rows {
             let Some(mut crossing) = self.crossing.take().or_else(|| self.next_crossing(&mut n_rows)) else { return };
             let pairs = crossing.pairs(&self.index);
             n_rows += pairs.rows.len();

@@ -36,7 +36,6 @@ use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::limit::Limit;
 use anabranch_flow::line::{Feed, Frontiers};
-use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::pulled::Pulled;
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::tactic::Output;
@@ -181,8 +180,9 @@ impl Pairing {
         match self {
             Pairing::Sorted(pairs) => pairs.work(&spec.stage, fuel, out),
             Pairing::Unsorted(pairs) => {
-                *fuel -= TURN_ROWS as isize;
-                pairs.work(spec, out)
+                let rows = (*fuel).max(0) as usize;
+                *fuel = 0;
+                pairs.work(spec, rows, out)
             }
         }
     }

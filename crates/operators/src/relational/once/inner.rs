@@ -1,6 +1,7 @@
 //! The inner join that is asked once.
 
 use anabranch_batch::{Batch, Time};
+use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::tactic::{Output, Timed};
 
 use super::Waiting;
@@ -41,7 +42,7 @@ impl Timed for OnceJoin {
             self.is_answered = true;
             self.pairs = HashPairs::new(&self.spec, std::mem::take(&mut self.waiting).sides);
         }
-        self.pairs = self.pairs.take().and_then(|mut pairs| (!pairs.work(&self.spec, out)).then_some(pairs));
+        self.pairs = self.pairs.take().and_then(|mut pairs| (!pairs.work(&self.spec, TURN_ROWS, out)).then_some(pairs));
     }
 
     fn has_more(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Semi, anti and mark joins that are asked once.
 
 use anabranch_batch::{Batch, Time};
+use anabranch_flow::paced::TURN_ROWS;
 use anabranch_flow::tactic::{Output, Timed};
 
 use super::Waiting;
@@ -41,7 +42,7 @@ impl Timed for OnceSemiJoin {
             self.is_answered = true;
             self.work = HashMatches::new(&self.spec, std::mem::take(&mut self.waiting).sides);
         }
-        self.work = self.work.take().and_then(|work| work.work(&self.spec, out));
+        self.work = self.work.take().and_then(|work| work.work(&self.spec, TURN_ROWS, out));
     }
 
     fn has_more(&self) -> bool {

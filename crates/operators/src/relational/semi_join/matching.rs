@@ -6,7 +6,7 @@ use anabranch_flow::limit::Limit;
 use anabranch_flow::tactic::Output;
 
 use super::spec::SemiJoinSpec;
-use super::tactic::{Changed, Interval, SemiJoin, changes};
+use super::tactic::{Changed, Interval, ROWS_PER_TURN, SemiJoin, changes};
 use crate::relational::hash_matches::HashMatches;
 use crate::relational::history::{is_unsorted_history, rows_of};
 
@@ -49,7 +49,7 @@ impl Answering {
                 interval.is_over()
             }
             Answering::Unsorted(_, matches) => {
-                let left = matches.take().and_then(|matches| matches.work(tactic.spec(), out));
+                let left = matches.take().and_then(|matches| matches.work(tactic.spec(), ROWS_PER_TURN, out));
                 *matches = left.map(Box::new);
                 matches.is_none()
             }

@@ -16,7 +16,7 @@ use anabranch_flow::pending::split_at;
 use anabranch_flow::tactic::Output;
 
 /// Left rows, or right keys, that a turn takes on.
-const ROWS_PER_TURN: usize = 1 << 16;
+pub(super) const ROWS_PER_TURN: usize = 1 << 16;
 
 /// Pairs evaluated at once.
 const PAIRS_MAX: usize = 1 << 16;
