@@ -22,6 +22,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, ShardNumber, Time, Times, at_home, gather, hash};
@@ -40,6 +41,12 @@ use crate::waker::Waker;
 /// Rows of history that one scheduling of an import reads: a few milliseconds, with what is done to
 /// them downstream.
 const ROWS_PER_TURN: usize = 1 << 15;
+/// Rows of the first of these turns, which tells how long they take.
+const FIRST_ROWS: usize = 1 << 6;
+/// After a shorter turn the next one reads more,
+const SHORT_TURN: Duration = Duration::from_millis(4);
+/// after a longer one fewer rows.
+const LONG_TURN: Duration = Duration::from_millis(50);
 
 /// Times after the first and before the second are the same to all who read a dataflow. Shared by
 /// its imports, and moved by the session, which knows the readers.
@@ -184,6 +191,7 @@ pub(crate) struct ImportState {
     history: Option<Reader>,
     /// While it is being read.
     snapshot: Option<Snapshot>,
+    pace: ReadPace,
     /// Wakes us when the history is complete, and feeds us afterwards unless there is a relay.
     follower: Option<Follower>,
     relay: Option<Subscriber>,
@@ -207,6 +215,7 @@ impl ImportState {
             upper: Time::MIN,
             history: import.history,
             snapshot: None,
+            pace: ReadPace::default(),
             follower,
             relay: import.live,
             horizon: import.horizon,
@@ -236,7 +245,7 @@ impl ImportState {
             self.history = None;
         }
         if let Some(snapshot) = &mut self.snapshot {
-            let portion = snapshot.next_portion(ROWS_PER_TURN).unwrap_or_default();
+            let portion = snapshot.next_portion(self.pace.next_rows()).unwrap_or_default();
             if !snapshot.is_done() {
                 self.give(portion, out);
                 return self.as_of;
@@ -294,6 +303,32 @@ impl ImportState {
             (Content::Rows, _) => out.give_rows(batch),
             (Content::Errors, _) => out.give_errors(batch),
         }
+    }
+}
+
+/// How many rows of a history are read in a turn: few at first, and more while turns are short. What
+/// is computed of a row may take as long as a whole turn should.
+struct ReadPace {
+    rows: usize,
+    began: Option<Instant>,
+}
+
+impl Default for ReadPace {
+    fn default() -> ReadPace {
+        ReadPace { rows: FIRST_ROWS, began: None }
+    }
+}
+
+impl ReadPace {
+    /// Rows of the turn that begins now.
+    fn next_rows(&mut self) -> usize {
+        let now = Instant::now();
+        match self.began.replace(now).map(|began| now - began) {
+            Some(took) if took > LONG_TURN => self.rows = (self.rows / 8).max(1),
+            Some(took) if took < SHORT_TURN => self.rows = (self.rows * 8).min(ROWS_PER_TURN),
+            _ => {}
+        }
+        self.rows
     }
 }
 

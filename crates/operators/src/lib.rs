@@ -25,6 +25,7 @@
 
 pub mod aggregate;
 pub mod expression;
+mod made;
 pub mod ordered;
 pub mod recursive;
 pub mod relational;

@@ -3,9 +3,9 @@
 //! Law: a turn whose dataflow has failed or was given up ends at its next look, and what it had
 //! made is gone: the dataflow has no further turn. A look never ends a turn of another dataflow.
 //!
-//! An operator that makes much in one turn says so while it does ([`holds`]): then `memory_limit`
-//! ends it before the memory is there. Cost: of a batch that is put out, one addition; of so many
-//! rows, two loads.
+//! An operator that makes much in one turn says so while it does ([`holds`], [`makes`]): then
+//! `memory_limit` ends it before the memory is there. Cost: of a batch that is put out, one
+//! addition; of so many rows, two loads.
 
 use std::cell::RefCell;
 use std::panic::resume_unwind;
@@ -16,6 +16,9 @@ use super::memory::{MemoryPart, Share};
 /// Rows that are put out between two looks.
 const LOOK_ROWS: usize = 1 << 16;
 
+/// Bytes that are made between two looks.
+const LOOK_BYTES: usize = 1 << 20;
+
 /// What unwinds out of a turn that ends midway.
 struct Ends;
 
@@ -24,8 +27,21 @@ struct Running {
     account: Account,
     /// Rows that were put out since the last look.
     rows: usize,
+    /// Bytes that an operator holds, as it said last, and
+    holds: usize,
+    /// that were made in this turn, and those of them that no look has counted.
+    made: usize,
+    uncounted: usize,
     /// What the turn holds beside what was measured before it.
     held: Option<Share>,
+}
+
+impl Running {
+    fn count(&mut self) {
+        self.made += std::mem::take(&mut self.uncounted);
+        let bytes = self.holds + self.made;
+        self.held.get_or_insert_with(|| Share::none(self.account.clone(), MemoryPart::State)).set(bytes);
+    }
 }
 
 thread_local! {
@@ -37,7 +53,7 @@ pub(super) struct Begun(Option<Running>);
 
 impl Begun {
     pub fn new(account: &Account) -> Begun {
-        let running = Running { account: account.clone(), rows: 0, held: None };
+        let running = Running { account: account.clone(), rows: 0, holds: 0, made: 0, uncounted: 0, held: None };
         Begun(RUNNING.replace(Some(running)))
     }
 }
@@ -67,14 +83,30 @@ pub(crate) fn puts_out(rows: usize) {
 pub fn holds(bytes: usize) {
     RUNNING.with_borrow_mut(|running| {
         let Some(running) = running else { return };
-        let account = &running.account;
-        running.held.get_or_insert_with(|| Share::none(account.clone(), MemoryPart::State)).set(bytes);
+        running.holds = bytes;
+        running.count();
     });
     look();
 }
 
+/// The turn that runs has made so many bytes more, which are there until it ends. May not return.
+pub fn makes(bytes: usize) {
+    let is_due = RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else { return false };
+        running.uncounted += bytes;
+        let is_due = running.uncounted >= LOOK_BYTES;
+        if is_due {
+            running.count();
+        }
+        is_due
+    });
+    if is_due {
+        look();
+    }
+}
+
 /// Ends the turn if its dataflow has no further one. May not return.
-fn look() {
+pub fn look() {
     let ends = RUNNING.with_borrow_mut(|running| {
         let Some(running) = running else { return false };
         running.rows = 0;

@@ -321,6 +321,12 @@ mod tests {
         });
         assert_eq!((ended, is_over, query.failure(), holding(&query, 1)), (None, false, None, None));
         assert_eq!((accounts.held_bytes(), accounts.failures()), (0, 1));
+        // What is made adds up, until the turn ends.
+        let making = |account: &Account| account.turn(|| (0..60).for_each(|_| midway::makes(1 << 19)));
+        accounts.set_limit(Some(20 << 20));
+        let (small, large) = (accounts.open_for(Holder::Query, None), accounts.open_for(Holder::Query, None));
+        assert_eq!(small.turn(|| (0..30).for_each(|_| midway::makes(1 << 19))), Some(()));
+        assert_eq!((making(&large), accounts.held_bytes()), (None, 0));
         // Outside of a turn, and in one of no account, nothing ends.
         midway::holds(1 << 40);
         assert_eq!(holding(&Account::default(), 1 << 40), Some(()));

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::aggregate::segments::Segments;
+use crate::made::note_made;
 use anabranch_flow::tactic::Output;
 
 /// A result: a value, NULL, or the message of an error.
@@ -183,6 +184,7 @@ pub(crate) fn assemble(
     output: &mut Output,
 ) {
     let kept = Kept::new(alive, outcome);
+    results.iter().for_each(note_made);
     if !kept.entries.is_empty() {
         let first_rows: Vec<u32> = kept.entries.iter().map(|&entry| segments.first_row[entry as usize / 2]).collect();
         let mut columns = gather::take(keys, &first_rows).to_vec();

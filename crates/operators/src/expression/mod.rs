@@ -11,6 +11,8 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Columns};
 use arrow::array::ArrayRef;
 
+use crate::made::note_made;
+
 /// A computation over the columns of a batch, one value a row.
 pub trait Expression: Send + Sync {
     /// The value of each of the `rows` rows.
@@ -75,7 +77,11 @@ impl Expression for Constant {
     }
 }
 
-/// Evaluates over a whole batch.
+/// Evaluates over a whole batch. The turn ends here if its dataflow has ended.
 pub fn evaluate(expression: &ExpressionRef, batch: &Batch) -> Result<ArrayRef, String> {
-    expression.evaluate(batch.columns(), batch.len())
+    let values = expression.evaluate(batch.columns(), batch.len())?;
+    if expression.as_column().is_none() {
+        note_made(&values);
+    }
+    Ok(values)
 }

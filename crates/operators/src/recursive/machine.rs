@@ -20,6 +20,7 @@ use super::moment::Moment;
 use super::overrun::Overrun;
 use super::pairs::{JoinSide, pairs_of};
 use super::reduce::{Reduce, ReduceInput};
+use super::round_rows::RoundRows;
 use anabranch_spec::limits::RoundLimit;
 
 use super::spec::{LoopNode, LoopSpec, NodeId, Ranks};
@@ -46,6 +47,7 @@ pub(super) struct Machine {
     /// All changes before this time belong to epochs that have begun.
     from: Time,
     /// What the epoch puts out: rows of the result, and row errors.
+    results: RoundRows,
     out: Output,
     /// Whether the loop has the error of its limit.
     is_over_limit: bool,
@@ -116,6 +118,7 @@ impl Machine {
             place: None,
             has_begun: false,
             from: Time::MIN,
+            results: RoundRows::default(),
             out: Output::default(),
             is_over_limit: false,
             spec,
@@ -142,7 +145,7 @@ impl Machine {
 
     /// Bytes of all that is kept. Runs that copies share count for each of them.
     pub(super) fn size_bytes(&self) -> usize {
-        self.states.iter().map(LoopState::size_bytes).sum()
+        self.states.iter().map(LoopState::size_bytes).sum::<usize>() + self.results.size_bytes()
     }
 
     /// Whether the first epoch has begun.
@@ -370,7 +373,7 @@ impl Machine {
         for (variable, binding) in self.variables.iter_mut().zip(&self.spec.bindings) {
             variable.end_round(&self.now[*binding], moment.round, is_last);
         }
-        self.out.rows.append(&mut self.now[self.spec.result]);
+        self.results.append(&mut self.now[self.spec.result]);
         self.now.iter_mut().for_each(Vec::clear);
     }
 
@@ -411,7 +414,8 @@ impl Machine {
             }
         }
         self.later.iter_mut().for_each(BTreeMap::clear);
-        let Output { rows, errors } = std::mem::take(&mut self.out);
+        let errors = std::mem::take(&mut self.out).errors;
+        let rows = std::mem::take(&mut self.results).into_batches();
         summed(rows, epoch).into_iter().for_each(|batch| out.give_rows(batch));
         summed(errors, epoch).into_iter().for_each(|batch| out.give_errors(batch));
         self.tell_limit(epoch, out);

@@ -47,6 +47,7 @@ mod moment;
 mod overrun;
 mod pairs;
 mod reduce;
+mod round_rows;
 mod spec;
 mod stages;
 mod steps;

@@ -26,6 +26,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 
 use crate::expression::{ExpressionRef, evaluate};
+use anabranch_flow::account::midway;
 use anabranch_flow::tactic::Output;
 
 /// Of so many rows at most one may stay as an absent one.
@@ -102,6 +103,8 @@ impl Stage {
     /// Applies the stage to rows that are all present, in smaller and smaller parts where one of
     /// them fails.
     fn apply_in_parts(&self, batch: Batch, out: &mut Output) {
+        // (Parts may fail because their values would be too large together, and take long.)
+        midway::look();
         match self.try_apply(&batch, false) {
             _ if batch.is_empty() => {}
             Ok(rows) => out.give_rows(rows),
@@ -227,6 +230,7 @@ pub(crate) fn evaluate_mask(predicate: &ExpressionRef, batch: &Batch) -> (Boolea
 }
 
 fn evaluate_mask_part(predicate: &ExpressionRef, batch: &Batch, mask: &mut Vec<bool>, errors: &mut Vec<Batch>) {
+    midway::look();
     if batch.is_empty() {
         return;
     }

@@ -1,11 +1,14 @@
-//! `repeat`, `lpad` and `rpad`: DataFusion's, with PostgreSQL's bound on the length of a text.
+//! `repeat`, `lpad`, `rpad` and `replace`: DataFusion's, with PostgreSQL's bound on the length of a
+//! text.
 //!
 //! Law: a text that would be longer than a gigabyte is an error, before anything is allocated; so
-//! are the texts of one batch that would take more than two. Cost: one look at the lengths.
+//! are several texts of one batch that would take more than a quarter of that together, which stages
+//! then compute in smaller parts. Cost: one look at the lengths; of `replace`, a search where the
+//! texts may grow.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, StringViewArray};
 use arrow::compute::{cast, max};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion_common::{Result as DfResult, exec_err};
@@ -14,13 +17,13 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImp
 /// Most bytes of a text: a gigabyte less its header.
 const TEXT_BYTES_MAX: i128 = 0x3fff_ffff - 4;
 
-/// Most bytes of the texts of one batch, which are there at the same time.
-const BATCH_BYTES_MAX: i128 = 1 << 31;
+/// Most bytes of several texts of one batch, which are there at the same time.
+const BATCH_BYTES_MAX: i128 = 1 << 28;
 
 /// Most bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: i128 = 4;
 
-/// A function whose second argument says how long its result is.
+/// A function whose arguments say how long its result is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bounded {
     inner: Arc<ScalarUDF>,
@@ -30,13 +33,16 @@ impl Bounded {
     /// The function with its bound, or as it is if it needs none.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         match function.name() {
-            "repeat" | "lpad" | "rpad" => Arc::new(ScalarUDF::from(Self { inner: function })),
+            "repeat" | "lpad" | "rpad" | "replace" => Arc::new(ScalarUDF::from(Self { inner: function })),
             _ => function,
         }
     }
 
     /// Refuses lengths beyond the bound.
     fn check(&self, args: &ScalarFunctionArgs) -> DfResult<()> {
+        if self.inner.name() == "replace" {
+            return self.check_replaced(args);
+        }
         let counts = cast(&args.args[1].to_array(args.number_rows)?, &DataType::Int64)?;
         let counts = counts.as_primitive::<Int64Type>();
         let Some(greatest) = max(counts) else { return Ok(()) };
@@ -68,10 +74,36 @@ impl Bounded {
         self.check_batch(|| (0..texts.len()).filter(known).map(bytes).sum(), greatest, args)
     }
 
+    /// The same for a text in which each occurrence of another becomes a third.
+    fn check_replaced(&self, args: &ScalarFunctionArgs) -> DfResult<()> {
+        let texts = |at: usize| cast(&args.args[at].to_array(args.number_rows)?, &DataType::Utf8View);
+        let (texts, from, to) = (texts(0)?, texts(1)?, texts(2)?);
+        let (texts, from, to) = (texts.as_string_view(), from.as_string_view(), to.as_string_view());
+        let longest = |texts: &StringViewArray| i128::from(texts.lengths().max().unwrap_or_default());
+        // (An occurrence has one byte at least.)
+        if longest(texts) * longest(to).max(1) * args.number_rows as i128 <= BATCH_BYTES_MAX {
+            return Ok(());
+        }
+        let bytes = |row: usize| {
+            if texts.is_null(row) || from.is_null(row) || to.is_null(row) || from.value(row).is_empty() {
+                return 0;
+            }
+            let (text, from, to) = (texts.value(row), from.value(row), to.value(row));
+            let grown = to.len() as i128 - from.len() as i128;
+            text.len() as i128 + if grown > 0 { text.matches(from).count() as i128 * grown } else { 0 }
+        };
+        let each: Vec<i128> = (0..texts.len()).map(bytes).collect();
+        let greatest = each.iter().copied().max().unwrap_or_default();
+        if greatest > TEXT_BYTES_MAX {
+            return exec_err!("requested length too large");
+        }
+        self.check_batch(|| each.iter().sum(), greatest as i64, args)
+    }
+
     /// Refuses batches whose texts would take too much together; `greatest` is a bound for one.
     fn check_batch(&self, bytes: impl Fn() -> i128, greatest: i64, args: &ScalarFunctionArgs) -> DfResult<()> {
         let is_small = i128::from(greatest) * args.number_rows as i128 <= BATCH_BYTES_MAX;
-        if is_small || bytes() <= BATCH_BYTES_MAX {
+        if is_small || args.number_rows == 1 || bytes() <= BATCH_BYTES_MAX {
             return Ok(());
         }
         let name = self.inner.name();

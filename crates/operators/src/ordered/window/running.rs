@@ -13,6 +13,7 @@ use arrow::array::{ArrayRef, Int64Array, UInt32Array, new_null_array};
 
 use super::frames::{Results, changes_in_time, message_of, or_zero, spec_of, take};
 use crate::aggregate::{Aggregate, AggregateSpec};
+use crate::made::note_made;
 
 /// See the module.
 pub(super) struct Running {
@@ -162,6 +163,7 @@ impl Running {
             }
         }
         let values = or_zero(&self.call, gather::interleave(&sources, &picks)[0].clone());
+        note_made(&values);
         if let Some(last) = n_times.checked_sub(1) {
             self.last = match at {
                 Ok(_) => Ok(compact_views([take(&values, &UInt32Array::from(vec![last as u32]))].into())[0].clone()),
