@@ -306,8 +306,8 @@ impl ImportState {
     }
 }
 
-/// How many rows of a history are read in a turn: few at first, and more while turns are short. What
-/// is computed of a row may take as long as a whole turn should.
+/// How many rows of a history are read in a turn: few at first, and more while turns are short.
+/// What is computed of a row may take as long as a whole turn should.
 struct ReadPace {
     rows: usize,
     began: Option<Instant>,

@@ -1,8 +1,8 @@
 //! Rows that a loop gathers round by round.
 //!
-//! Law: all rows that were appended, in whatever order. Rounds of a few rows are joined to batches of
-//! many: a batch takes some thousand bytes beside its rows, and a loop may have millions of rounds.
-//! Cost: each row is copied a few times at most.
+//! Law: all rows that were appended, in whatever order. Rounds of a few rows are joined to batches
+//! of many: a batch takes some thousand bytes beside its rows, and a loop may have millions of
+//! rounds. Cost: each row is copied a few times at most.
 
 use anabranch_batch::Batch;
 

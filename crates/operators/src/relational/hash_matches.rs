@@ -14,7 +14,7 @@ use arrow::array::{Array, BooleanArray};
 
 use super::key_index::{KeyIndex, gathered};
 use super::look_ups::{LookUps, Side, products};
-use super::semi_join::{Keep, Residual, SemiJoinSpec};
+use super::semi_join::spec::{Keep, Residual, SemiJoinSpec};
 use crate::stateless::filter_project::evaluate_mask;
 
 /// Rows that are put out together.

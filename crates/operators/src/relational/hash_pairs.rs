@@ -8,7 +8,7 @@
 use anabranch_batch::{Batch, Times};
 use anabranch_flow::tactic::Output;
 
-use super::join::JoinSpec;
+use super::join::spec::JoinSpec;
 use super::key_index::{KeyIndex, gathered};
 use super::look_ups::{LookUps, Pairs, products};
 

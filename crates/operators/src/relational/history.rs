@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_arrangement::Run;
 use anabranch_batch::{Batch, Time};
 
-use super::join::SMALL_PART;
+use super::join::spec::SMALL_PART;
 
 /// Whether some of the runs are not sorted, all updates take place by `as_of` and before a time,
 /// and going through all rows costs less than looking up those that have no order.

@@ -74,8 +74,8 @@ impl LookUps {
         }
     }
 
-    /// The next pairs, of some `rows` rows and pairs, in portions. A batch is told to be done with the
-    /// last portion of its pairs, which may be empty.
+    /// The next pairs, of some `rows` rows and pairs, in portions. A batch is told to be done with
+    /// the last portion of its pairs, which may be empty.
     pub fn pair_some(&mut self, rows: usize, mut take: impl FnMut(&KeyIndex, &Batch, &Pairs, bool)) {
         let mut n_rows = 0;
         while n_rows < rows {

@@ -2,9 +2,9 @@
 //! text.
 //!
 //! Law: a text that would be longer than a gigabyte is an error, before anything is allocated; so
-//! are several texts of one batch that would take more than a quarter of that together, which stages
-//! then compute in smaller parts. Cost: one look at the lengths; of `replace`, a search where the
-//! texts may grow.
+//! are several texts of one batch that would take more than a quarter of that together, which
+//! stages then compute in smaller parts. Cost: one look at the lengths; of `replace`, a search
+//! where the texts may grow.
 
 use std::sync::Arc;
 

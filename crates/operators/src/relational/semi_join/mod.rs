@@ -28,7 +28,7 @@
 //! 22); the transitions are ours.
 
 mod matching;
-mod spec;
+pub(in crate::relational) mod spec;
 mod tactic;
 mod timed;
 mod transitions;
