@@ -39,6 +39,11 @@ pub(crate) struct Transaction {
     pub has_failed: bool,
     /// What was read is as of this commit.
     pub seen: Time,
+    /// Keeps that commit readable, once something was read.
+    pub pin: Option<Arc<Time>>,
+    /// Something that was read has changed since: what is read from here on is as of `seen`, too,
+    /// and nothing can be written any more.
+    pub is_behind: bool,
     /// How often objects had been replaced when it first read.
     pub version: Option<u64>,
     /// Tables and sources that were read, directly or through views, and what of them.
@@ -107,6 +112,11 @@ impl Transaction {
     /// Bytes of the changes that it has staged.
     pub fn size_bytes(&self) -> usize {
         self.staged.values().map(Staged::size_bytes).sum()
+    }
+
+    /// Whether it has read at most.
+    pub fn has_only_read(&self) -> bool {
+        self.staged.is_empty() && self.defined.is_empty()
     }
 
     pub fn has_staged(&self) -> bool {

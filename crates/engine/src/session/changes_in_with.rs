@@ -93,6 +93,8 @@ impl Session {
             access: Access::ReadWrite,
             has_failed: false,
             seen: self.timeline.last(),
+            pin: None,
+            is_behind: false,
             version: None,
             read: BTreeMap::new(),
             staged: Default::default(),

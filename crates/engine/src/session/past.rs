@@ -20,6 +20,7 @@ use super::state::Session;
 use crate::catalog::{Object, kind_name};
 use crate::cluster::ArrangementId;
 use crate::error::Error;
+use crate::transaction::conflict;
 
 /// What can be read as of a time before the last commit.
 #[derive(Debug)]
@@ -44,8 +45,30 @@ impl Session {
     /// `Invalid` when the expression is no time, or the time is not in the range that can be read;
     /// says which is.
     pub(super) fn past(&mut self, as_of: Option<&ast::Expr>, plan: &Plan) -> Result<Option<Past>, Error> {
-        let Some(as_of) = as_of else { return Ok(None) };
-        let at = self.time_of(as_of)?;
+        match as_of {
+            Some(as_of) => {
+                let at = self.time_of(as_of)?;
+                self.past_at(at, plan).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The commit as of which the open transaction reads, if what it has read has changed since.
+    ///
+    /// # Errors
+    /// A conflict when a relation cannot be read as of that commit.
+    pub(super) fn past_of_transaction(&mut self, plan: &Plan) -> Result<Option<Past>, Error> {
+        match &self.client.transaction {
+            Some(transaction) if transaction.is_behind => {
+                let seen = transaction.seen;
+                self.past_at(seen, plan).map(Some).map_err(|error| conflict(&error.message))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn past_at(&mut self, at: Time, plan: &Plan) -> Result<Past, Error> {
         self.allow_compaction();
         let readable = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.readable)).collect();
         let past = Past { at, readable };
@@ -56,7 +79,7 @@ impl Session {
                 return Err(self.unreadable(object, at, since));
             }
         }
-        Ok(Some(past))
+        Ok(past)
     }
 
     fn unreadable(&self, object: &Object, at: Time, since: Time) -> Error {
@@ -85,7 +108,10 @@ impl Session {
     pub(super) fn forgettable(&self, arrangement: ArrangementId) -> Time {
         let last = self.timeline.last();
         match self.dataflows.is_owned(arrangement) {
-            true => last.saturating_sub(self.settings.retain_history_micros),
+            true => {
+                let retained = last.saturating_sub(self.settings.retain_history_micros);
+                self.timeline.first_pin().map_or(retained, |pin| pin.min(retained))
+            }
             false => last,
         }
     }

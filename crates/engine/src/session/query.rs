@@ -54,8 +54,15 @@ impl Session {
     }
 
     fn collect_as_of(&mut self, plan: &Arc<Plan>, past: Option<&Past>) -> Result<Vec<Batch>, Error> {
+        let behind = match past {
+            Some(_) => None,
+            None => {
+                self.note_plan(plan)?;
+                self.past_of_transaction(plan)?
+            }
+        };
+        let past = past.or(behind.as_ref());
         if past.is_none() {
-            self.note_plan(plan)?;
             self.tick_before_reading(&plan.relations())?;
         }
         let at = past.map_or(self.timeline.last(), |past| past.at);

@@ -6,7 +6,9 @@
 //!
 //! Writes are staged and pushed by COMMIT. Reads are as of the last commit. Before each read, and
 //! before COMMIT, the relations that were read before must be unchanged: so all reads of a
-//! transaction are as of the latest of them. A statement's plan reads a written table with its
+//! transaction are as of the latest of them. A transaction that has not written goes on reading as
+//! of that commit where they have changed, and its COMMIT compares nothing: that commit is its
+//! point of the timeline. A statement's plan reads a written table with its
 //! staged changes, and a view over such a table is planned where it is named, from its text.
 //!
 //! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
@@ -92,6 +94,8 @@ impl Session {
                     access,
                     has_failed: false,
                     seen: self.timeline.last(),
+                    pin: None,
+                    is_behind: false,
                     version: None,
                     read: BTreeMap::new(),
                     staged: BTreeMap::new(),
@@ -224,6 +228,9 @@ impl Session {
         if transaction.access == Access::ReadOnly {
             return Err(Error::invalid(format!("cannot write to table \"{table}\" in a read-only transaction")));
         }
+        if transaction.is_behind {
+            return Err(conflict("what was read was changed by another transaction, and nothing can be written then"));
+        }
         let staged = transaction.staged.entry(table.to_owned()).or_insert_with(|| Staged::new(object));
         if staged.object != object {
             return Err(conflict(&format!("table \"{table}\" was made anew by another transaction")));
@@ -238,6 +245,10 @@ impl Session {
 
     /// Makes one commit of what the transaction has written. It is no longer the session's.
     pub(super) fn commit_transaction(&mut self, transaction: Transaction) -> Result<Outcome, Error> {
+        if transaction.has_only_read() {
+            // (All that it read is as of one commit, which came while it was open.)
+            return Ok(Outcome::done("COMMIT"));
+        }
         self.check_reads(&transaction)?;
         let mut changes: Vec<(String, Batch)> = Vec::new();
         for (table, staged) in &transaction.staged {

@@ -220,6 +220,62 @@ fn what_a_transaction_read_must_be_unchanged_when_it_commits() {
 }
 
 #[test]
+fn a_transaction_that_only_reads_is_as_of_one_commit() {
+    let database = database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    run(
+        &mut here,
+        "CREATE TABLE a (k int PRIMARY KEY, v int); CREATE TABLE b (k int PRIMARY KEY, v int);
+         INSERT INTO a SELECT i, 1 FROM generate_series(1, 50) AS g(i); INSERT INTO b SELECT k, v FROM a;
+         CREATE MATERIALIZED VIEW total AS SELECT a.k % 5 AS g, sum(a.v + b.v) AS s FROM a JOIN b USING (k) GROUP BY 1",
+    );
+    let change = |there: &mut Connection, rounds: usize| {
+        for round in 0..rounds {
+            let k = 1 + round % 50;
+            run(
+                there,
+                &format!("BEGIN; UPDATE a SET v = v + 1 WHERE k = {k}; UPDATE b SET v = v - 1 WHERE k = {k}; COMMIT"),
+            );
+        }
+    };
+    for begin in ["BEGIN READ ONLY", "BEGIN"] {
+        change(&mut there, 3);
+        run(&mut here, begin);
+        let first = ask(&mut here, "SELECT sum(v) FROM a");
+        let whole: i64 = first[0].parse().unwrap();
+        // (Enough commits for what is not held to be forgotten.)
+        change(&mut there, 300);
+        assert_eq!(ask(&mut here, "SELECT sum(v) FROM a"), first);
+        assert_eq!(ask(&mut here, "SELECT sum(v) FROM b"), [(100 - whole).to_string()]);
+        assert_eq!(ask(&mut here, "SELECT sum(s) FROM total"), ["100"]);
+        assert_eq!(ask(&mut here, "SELECT s FROM total WHERE g = 3"), ["20"]);
+        assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 50"), ["1"]);
+        let joined = "SELECT count(*) FROM a JOIN b USING (k) WHERE a.v + b.v = 2";
+        assert_eq!(ask(&mut here, joined), ["50"]);
+        change(&mut there, 20);
+        assert_eq!(ask(&mut here, "SELECT sum(v) FROM a"), first);
+        run(&mut here, "COMMIT");
+        assert_ne!(ask(&mut here, "SELECT sum(v) FROM a"), first);
+        run(&mut there, "UPDATE a SET v = 1; UPDATE b SET v = 1");
+    }
+    // What reads the past cannot write.
+    run(&mut here, "BEGIN; SELECT v FROM a WHERE k = 1");
+    run(&mut there, "UPDATE a SET v = 7 WHERE k = 1");
+    assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 1"), ["1"]);
+    assert_eq!(fail(&mut here, "UPDATE b SET v = 0 WHERE k = 2").sqlstate(), "40001");
+    run(&mut here, "ROLLBACK; BEGIN; SELECT v FROM a WHERE k = 1");
+    run(&mut there, "UPDATE a SET v = 8 WHERE k = 1");
+    assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 1"), ["7"]);
+    assert_eq!(fail(&mut here, "INSERT INTO b VALUES (100, 0)").sqlstate(), "40001");
+    run(&mut here, "ROLLBACK");
+    // A single read never fails.
+    run(&mut here, "BEGIN; SELECT v FROM a WHERE k = 1");
+    run(&mut there, "UPDATE a SET v = 9 WHERE k = 1");
+    run(&mut here, "COMMIT");
+    assert_eq!(ask(&mut here, "SELECT v FROM a WHERE k = 1"), ["9"]);
+}
+
+#[test]
 fn transactions_of_different_rows_do_not_meet() {
     let database = database();
     let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());

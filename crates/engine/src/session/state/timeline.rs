@@ -1,6 +1,7 @@
 //! Where a session stands in time.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
 
 use anabranch_batch::{Batch, END, Time};
 
@@ -23,6 +24,8 @@ pub(crate) struct Timeline {
     pub(crate) staged_facts: Vec<SealedFact>,
     /// When each relation's rows changed last, and lately how.
     pub(crate) changed: ChangedRelations,
+    /// Commits as of which open transactions read.
+    pub(crate) pins: Vec<Weak<Time>>,
     /// Times of commits that the workers may not have finished, oldest first.
     pub(crate) in_flight: VecDeque<Time>,
     /// Commits and rows since arrangements were last allowed to forget.
@@ -40,10 +43,24 @@ impl Timeline {
             staged_created: None,
             staged_facts: Vec::new(),
             changed: ChangedRelations::default(),
+            pins: Vec::new(),
             in_flight: VecDeque::new(),
             commits_unforgotten: 0,
             rows_unforgotten: 0,
         }
+    }
+
+    /// Keeps the last commit readable until the pin is dropped.
+    pub fn pin(&mut self) -> Arc<Time> {
+        let pin = Arc::new(self.last);
+        self.pins.retain(|pin| pin.strong_count() > 0);
+        self.pins.push(Arc::downgrade(&pin));
+        pin
+    }
+
+    /// The first commit that is pinned.
+    pub fn first_pin(&self) -> Option<Time> {
+        self.pins.iter().filter_map(Weak::upgrade).map(|pin| *pin).min()
     }
 
     /// Goes on behind the commit at `last`, of an earlier run.
