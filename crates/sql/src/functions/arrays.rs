@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, DynComparator, Int32Array, ListArray, UInt32Array, make_comparator,
 };
@@ -32,7 +32,7 @@ use self::look::{
 };
 pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
-use crate::resolve::documents::{form_in_list, form_of};
+use crate::resolve::documents::{elements_limit_of, form_in_list, form_of, marked_field, marked_list};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
 
@@ -268,11 +268,16 @@ impl ScalarUDFImpl for ArrayFunction {
             ArrayCall::Int => None,
         });
         if let (Some(mark), Answer::Array | Answer::Element) = (label, self.answer) {
-            return Ok(Arc::new(mark.declare(field)));
+            return Ok(Arc::new(mark.mark(field)));
         }
+        let is_uuid = self.takes.iter().zip(args.arg_fields).any(|(kind, field)| {
+            *kind == ArrayCall::Array && elements_limit_of(field) == Some(TextLimit::Uuid)
+        });
         Ok(Arc::new(match (form, self.answer) {
             (Some(form), Answer::Array) => form.mark_list(field),
             (Some(form), Answer::Element) => form.mark(field),
+            (None, Answer::Array) if is_uuid => marked_list(field, TextLimit::Uuid),
+            (None, Answer::Element) if is_uuid => marked_field(field, TextLimit::Uuid),
             _ => field,
         }))
     }

@@ -31,6 +31,7 @@ pub(crate) mod factorial;
 pub(crate) mod finite;
 pub(crate) mod forms;
 pub mod input;
+pub(crate) mod interval_lists;
 pub(crate) mod interval_percentile;
 pub(crate) mod intervals;
 pub(crate) mod json;

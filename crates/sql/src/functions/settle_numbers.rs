@@ -16,7 +16,14 @@ use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::float_of_numbers;
 use crate::resolve::type_names::{is_number, sql_name};
 
-const ARRAY_HAS: &str = "array_has";
+/// How many elements a function takes behind an array.
+fn n_elements(function: &str) -> usize {
+    match function {
+        "array_has" | "array_append" | "array_position" | "array_positions" | "array_remove" => 1,
+        "array_replace" => 2,
+        _ => 0,
+    }
+}
 
 /// Plain numerics among the arguments of a function, as the function takes them.
 pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -28,8 +35,9 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
             {
                 // An element beside a list of plain numerics is one.
                 let mut is_changed = false;
-                for (arg, is) in call.args.iter_mut().zip(&types).skip(1) {
-                    if is.is_decimal() || is.is_integer() && call.func.name() == ARRAY_HAS {
+                let n_elements = n_elements(call.func.name());
+                for (at, (arg, is)) in call.args.iter_mut().zip(&types).enumerate().skip(1) {
+                    if is.is_decimal() || is.is_integer() && at <= n_elements {
                         *arg = datafusion_expr::cast(std::mem::take(arg), TYPE);
                         is_changed = true;
                     }

@@ -17,6 +17,7 @@ use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
 use crate::functions::interval_percentile::IntervalPercentile;
+use crate::functions::interval_lists::IntervalKey;
 use crate::functions::intervals::{IntervalField, IntervalLength, IntervalOf, IntervalPart};
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::Negative;
@@ -89,7 +90,7 @@ impl Functions {
             .chain(trigonometry::all())
             .chain(cut_time::all())
             .chain([TextHash::udf(), TextHash::extended_udf()])
-            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()])
+            .chain([similar::udf(), IntervalLength::udf(), IntervalKey::udf(), IsFinite::udf(), Factorial::udf()])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])

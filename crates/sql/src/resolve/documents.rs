@@ -143,7 +143,7 @@ pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| {
         let plain = plain.as_ref().clone();
         if let Some(enumeration) = EnumMark::of(given) {
-            return enumeration.declare(plain.with_metadata(HashMap::new()));
+            return enumeration.mark(plain);
         }
         if let Some(limit) = elements_limit_of(given) {
             return marked_list(plain, limit);

@@ -40,6 +40,17 @@ const SHOWING: [&str; 18] = [
 
 /// Fills up the arguments of an expression that shows them.
 pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::AggregateFunction(call) = &mut expr
+        && call.params.distinct
+        && SHOWING.contains(&call.func.name())
+        && let [value] = call.params.args.as_mut_slice()
+        && let Some(filled) = filled(value, schema)
+    {
+        // (What differs is ordered by itself.)
+        call.params.order_by.iter_mut().filter(|key| key.expr == *value).for_each(|key| key.expr = filled.clone());
+        *value = filled;
+        return Ok(Transformed::yes(expr));
+    }
     let values: Vec<&mut Expr> = match &mut expr {
         Expr::ScalarFunction(call) if SHOWING.contains(&call.func.name()) => call.args.iter_mut().collect(),
         Expr::AggregateFunction(call) if SHOWING.contains(&call.func.name()) => call.params.args.iter_mut().collect(),
@@ -49,15 +60,19 @@ pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed
     };
     let mut is_changed = false;
     for value in values {
-        let Ok((_, field)) = value.to_field(schema) else { continue };
-        if let Some(TextLimit::Char(n)) = shown_form_of(&field)
-            && let Ok(length) = i64::try_from(n)
-        {
-            *value = call("rpad", vec![std::mem::take(value), lit(length)]);
+        if let Some(filled) = filled(value, schema) {
+            *value = filled;
             is_changed = true;
         }
     }
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// A value of `char(n)` with its spaces.
+fn filled(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (_, field) = value.to_field(schema).ok()?;
+    let Some(TextLimit::Char(n)) = shown_form_of(&field) else { return None };
+    Some(call("rpad", vec![value.clone(), lit(i64::try_from(n).ok()?)]))
 }
 
 fn is_match(op: Operator) -> bool {

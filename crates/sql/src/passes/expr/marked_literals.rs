@@ -12,9 +12,9 @@ use datafusion_expr::expr::{Between, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
 use crate::functions::enumerations::in_order;
-use crate::functions::forms::{CHARACTER_IN, UUID_IN};
+use crate::functions::forms::{CHARACTER_IN, UUID_IN, UUID_OF};
 use crate::functions::table::call;
-use crate::resolve::documents::kept_form_of;
+use crate::resolve::documents::{elements_limit_of, kept_form_of};
 
 /// Reads the literals of a comparison.
 ///
@@ -26,6 +26,12 @@ pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transform
         return Ok(settled);
     }
     let mut expr = settled.data;
+    if let Expr::ScalarFunction(call) = &mut expr
+        && TAKING.contains(&call.func.name())
+    {
+        let is_changed = read_elements(&mut call.args, schema)?;
+        return Ok(Transformed::new_transformed(expr, is_changed));
+    }
     let values: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
         Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
@@ -34,7 +40,7 @@ pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     };
     let form = |value: &&mut Expr| match &**value {
         Expr::Column(_) | Expr::OuterReferenceColumn(..) => kept_form_of(value.to_field(schema).ok()?.1.as_ref()),
-        Expr::ScalarFunction(call) if call.func.name() == UUID_IN => Some(TextLimit::Uuid),
+        Expr::ScalarFunction(call) if matches!(call.func.name(), UUID_IN | UUID_OF) => Some(TextLimit::Uuid),
         Expr::ScalarFunction(call) if call.func.name() == CHARACTER_IN => Some(TextLimit::Char(u64::MAX)),
         _ => None,
     };
@@ -52,8 +58,40 @@ pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
+/// Functions of an array and of elements.
+const TAKING: [&str; 7] = [
+    "array_append",
+    "array_prepend",
+    "array_remove",
+    "array_replace",
+    "array_position",
+    "array_positions",
+    "array_has",
+];
+
+/// Reads the literals beside an array of uuids or documents as its elements.
+fn read_elements(args: &mut [Expr], schema: &DFSchema) -> DfResult<bool> {
+    let of_list = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| elements_limit_of(&field));
+    let Some(form) = args.iter().find_map(of_list) else { return Ok(false) };
+    let mut is_changed = false;
+    for value in args {
+        let element = match (form, &*value) {
+            (TextLimit::Uuid, _) => read(value, form)?,
+            (TextLimit::Jsonb, Expr::Literal(literal, _)) if literal.try_as_str().flatten().is_some() => {
+                Some(call("jsonb_in", vec![value.clone()]))
+            }
+            _ => None,
+        };
+        if let Some(element) = element {
+            *value = element;
+            is_changed = true;
+        }
+    }
+    Ok(is_changed)
+}
+
 /// A literal in the form, if it is one of another.
-fn read(value: &Expr, form: TextLimit) -> DfResult<Option<Expr>> {
+pub(super) fn read(value: &Expr, form: TextLimit) -> DfResult<Option<Expr>> {
     let Expr::Literal(literal, metadata) = value else { return Ok(None) };
     let Some(text) = literal.try_as_str().flatten() else { return Ok(None) };
     let Some(fitted) = form.fit(text) else { return plan_err!("{}", form.misfit(text)) };

@@ -1,4 +1,4 @@
-//! Keys that are intervals or `jsonb`, as keys of what is equal: `1 day` and `24:00:00` are one
+//! Keys that are intervals or `jsonb`, or arrays of them, as keys of what is equal: `1 day` and `24:00:00` are one
 //! group, and so are `1.0` and `1`.
 //!
 //! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
@@ -24,10 +24,11 @@ use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
 use crate::functions::aggregates;
 use crate::functions::distinct_lists::{self, Spelling};
+use crate::functions::interval_lists::is_list_of_intervals;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
-use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
 use crate::resolve::type_marks::EnumMark;
 
 /// Replaces keys that are intervals, also in subqueries.
@@ -369,12 +370,12 @@ fn by_length(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Whether values have several spellings.
 fn is_spelled(expr: &Expr, schema: &DFSchema) -> bool {
-    is_interval(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| is_jsonb(&field))
+    expr.to_field(schema).is_ok_and(|(_, field)| has_spellings(&field))
 }
 
 /// Whether values are ordered by something else than what they are kept as.
 fn is_ordered_by_key(expr: &Expr, schema: &DFSchema) -> bool {
-    is_spelled(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some())
+    is_spelled(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of_elements(&field).is_some())
 }
 
 fn is_jsonb(field: &Field) -> bool {
@@ -384,7 +385,7 @@ fn is_jsonb(field: &Field) -> bool {
 /// What is the same for all spellings of a value.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.to_field(schema) {
-        Ok((_, field)) if is_jsonb(&field) || EnumMark::of(&field).is_some() => sort_key(expr, Some(&field)),
+        Ok((_, field)) if *field.data_type() != INTERVAL => sort_key(expr, Some(&field)),
         _ => length_of(expr),
     }
 }
@@ -393,12 +394,14 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
 fn again(key: &Expr, least: Column, schema: &DFSchema) -> Expr {
     match key.to_field(schema) {
         Ok((_, field)) if is_jsonb(&field) => call("__jsonb_document", vec![Expr::Column(least)]),
+        Ok((_, field)) if form_in_list(&field).is_some() => call("__jsonbs_in", vec![Expr::Column(least)]),
         _ => Expr::Column(least),
     }
 }
 
 pub(super) fn has_spellings(field: &Field) -> bool {
-    *field.data_type() == INTERVAL || is_jsonb(field)
+    let is_of_lists = is_list_of_intervals(field.data_type()) || form_in_list(field) == Some(DocumentForm::Jsonb);
+    *field.data_type() == INTERVAL || is_jsonb(field) || is_of_lists
 }
 
 fn has_interval(schema: &DFSchema) -> bool {

@@ -22,6 +22,7 @@ mod interval_keys;
 mod interval_sets;
 mod interval_sums;
 pub(crate) mod joined_bytes;
+pub(crate) mod label_calls;
 mod list_elements;
 mod list_tests;
 pub(crate) mod options;
@@ -108,6 +109,14 @@ const STEPS: &[Step] = &[
         reason: "scalar_subquery_to_join leaves subqueries whose outer columns are not compared by equality",
         example: "SELECT k, (SELECT count(*) FROM u WHERE u.k < t.k) AS q FROM t",
         without: Loss::Cost,
+    }),
+    Step::Plan(Pass {
+        name: "elements with an order of their own",
+        run: list_elements::mark_all,
+        gives: "elements of arrays of documents and labels marked as such",
+        reason: "Unnest drops the marks of lists, so that documents are sorted as texts",
+        example: "SELECT unnest(ARRAY[j, '9', '10']) AS e FROM codes ORDER BY e",
+        without: Loss::WrongAnswer,
     }),
     Step::Plan(Pass {
         name: "literals in UNION",

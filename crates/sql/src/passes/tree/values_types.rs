@@ -10,7 +10,10 @@
 //! marks of types differ (`varchar(3)` beside `text`): columns and casts of texts go without.
 
 use anabranch_batch::TextLimit;
-use datafusion_expr::sqlparser::ast::{CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, Values};
+use datafusion_expr::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, UnaryOperator, Value,
+    Values,
+};
 
 use crate::error::Result;
 use crate::functions::forms::UNMARKED;
@@ -117,12 +120,30 @@ fn without_length(data_type: &DataType) -> Option<DataType> {
     }
 }
 
+/// Whether an operator gives a boolean, whatever its operands are.
+fn is_test(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::And | Op::Or)
+}
+
+/// Whether a value is a whole number of four bytes.
+fn is_whole(value: &Expr) -> bool {
+    matches!(value, Expr::Value(value) if matches!(&value.value, Value::Number(digits, _) if digits.parse::<i32>().is_ok()))
+}
+
 /// The type that is written at a cell.
 fn said_type(cell: &Expr) -> Option<DataType> {
     match cell {
         Expr::TypedString(typed) => without_length(&typed.data_type),
         Expr::Cast { data_type, .. } => without_length(data_type),
         Expr::Interval(_) => Some(DataType::Interval { fields: None, precision: None }),
+        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => Some(DataType::Boolean),
+        Expr::BinaryOp { op, .. } if is_test(op) => Some(DataType::Boolean),
+        Expr::UnaryOp { op: UnaryOperator::Not, .. } | Expr::IsNull(_) | Expr::IsNotNull(_) => Some(DataType::Boolean),
+        Expr::Exists { .. } | Expr::InList { .. } | Expr::Between { .. } => Some(DataType::Boolean),
+        Expr::Array(array) if !array.elem.is_empty() && array.elem.iter().all(is_whole) => {
+            Some(DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::Int(None)), None)))
+        }
         Expr::Nested(inner) => said_type(inner),
         _ => None,
     }

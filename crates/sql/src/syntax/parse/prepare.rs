@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, parse};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, user_name};
+use crate::resolve::types::{arrow_type, element_limit, user_name};
 use crate::syntax::statement::{Execute, Parsed, Prepare, Statement};
 use crate::syntax::typed_parameters::CastParameters;
 
@@ -40,8 +40,9 @@ impl Input<'_> {
                 true => (None, None),
                 false => {
                     let sql = self.parser.parse_data_type()?;
-                    let is_document = matches!(sql, ast::DataType::JSON | ast::DataType::JSONB);
-                    let cast = (is_document || user_name(&sql).is_some()).then(|| format!("::{sql}"));
+                    let is_marked = matches!(sql, ast::DataType::JSON | ast::DataType::JSONB | ast::DataType::Uuid);
+                    let is_marked = is_marked || element_limit(&sql)?.is_some();
+                    let cast = (is_marked || user_name(&sql).is_some()).then(|| format!("::{sql}"));
                     match user_name(&sql) {
                         // (Whether there is such a type, the cast tells.)
                         Some(_) => (None, cast),
