@@ -270,9 +270,11 @@ impl ScalarUDFImpl for ArrayFunction {
         if let (Some(mark), Answer::Array | Answer::Element) = (label, self.answer) {
             return Ok(Arc::new(mark.mark(field)));
         }
-        let is_uuid = self.takes.iter().zip(args.arg_fields).any(|(kind, field)| {
-            *kind == ArrayCall::Array && elements_limit_of(field) == Some(TextLimit::Uuid)
-        });
+        let is_uuid = self
+            .takes
+            .iter()
+            .zip(args.arg_fields)
+            .any(|(kind, field)| *kind == ArrayCall::Array && elements_limit_of(field) == Some(TextLimit::Uuid));
         Ok(Arc::new(match (form, self.answer) {
             (Some(form), Answer::Array) => form.mark_list(field),
             (Some(form), Answer::Element) => form.mark(field),

@@ -140,6 +140,8 @@ pub(crate) const MAKE_ARRAY: &str = "make_array";
 fn one_beside_text(arg_types: &[DataType]) -> Option<DataType> {
     let firm: Vec<&DataType> = arg_types.iter().filter(|is| !is_text(is) && !is.is_null()).collect();
     let (first, rest) = firm.split_first()?;
-    let is_read = first.is_temporal() || **first == DataType::Boolean || matches!(first, DataType::List(_) | DataType::Binary | DataType::BinaryView);
+    let is_read = first.is_temporal()
+        || **first == DataType::Boolean
+        || matches!(first, DataType::List(_) | DataType::Binary | DataType::BinaryView);
     (is_read && arg_types.iter().any(is_text) && rest.iter().all(|is| is == first)).then(|| (*first).clone())
 }

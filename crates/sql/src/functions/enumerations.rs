@@ -11,7 +11,7 @@ use datafusion_expr::{Expr, ExprSchemable, lit};
 use crate::functions::forms::UNMARKED;
 use crate::functions::json::operators;
 use crate::functions::table::{FUNCTIONS, call};
-use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS};
+use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS, ENUMS_IN};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_text, sql_name};
 
@@ -66,6 +66,11 @@ pub(crate) fn label_at(place: Expr, mark: &EnumMark) -> Expr {
     marked(ENUM_LABEL, place, mark)
 }
 
+/// An array of texts that are labels, marked as such.
+pub(crate) fn elements_of(list: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUMS_IN, list, mark)
+}
+
 /// A function of a value of an enumeration.
 fn marked(function: &str, value: Expr, mark: &EnumMark) -> Expr {
     let text = |text: &String| lit(ScalarValue::Utf8View(Some(text.clone())));
@@ -82,7 +87,7 @@ pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
 }
 
 /// Refuses a literal that is no label.
-fn check(value: &Expr, mark: &EnumMark) -> DfResult<()> {
+pub(crate) fn check(value: &Expr, mark: &EnumMark) -> DfResult<()> {
     let Expr::Literal(literal, _) = value else { return Ok(()) };
     match literal.try_as_str().flatten() {
         Some(text) if mark.place(text).is_none() => plan_err!("{}", mark.misfit(text)),

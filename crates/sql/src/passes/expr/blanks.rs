@@ -13,6 +13,7 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Like, Operator, lit};
 
+use crate::functions::choosing::MAKE_ARRAY;
 use crate::functions::table::call;
 use crate::resolve::documents::shown_form_of;
 
@@ -30,7 +31,7 @@ const SHOWING: [&str; 18] = [
     "json_build_object",
     "jsonb_build_object",
     "__json_pair",
-    "make_array",
+    MAKE_ARRAY,
     "array_agg",
     "struct",
     "named_struct",
@@ -52,6 +53,9 @@ pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed
         return Ok(Transformed::yes(expr));
     }
     let values: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if call.func.name() == MAKE_ARRAY && !begins_filled(&call.args, schema) => {
+            return Ok(Transformed::no(expr));
+        }
         Expr::ScalarFunction(call) if SHOWING.contains(&call.func.name()) => call.args.iter_mut().collect(),
         Expr::AggregateFunction(call) if SHOWING.contains(&call.func.name()) => call.params.args.iter_mut().collect(),
         Expr::Like(Like { expr, .. }) => vec![expr],
@@ -66,6 +70,12 @@ pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed
         }
     }
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Whether the first value that is no literal says that all are `char(n)`: else they are texts.
+fn begins_filled(values: &[Expr], schema: &DFSchema) -> bool {
+    let first = values.iter().find(|value| !matches!(value, Expr::Literal(..)));
+    first.is_some_and(|first| filled(first, schema).is_some())
 }
 
 /// A value of `char(n)` with its spaces.

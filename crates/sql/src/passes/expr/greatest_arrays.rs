@@ -1,12 +1,15 @@
 //! `greatest` and `least` of arrays.
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::{Expr, ExprSchemable, lit, when};
 
+use crate::functions::enumerations::elements_of;
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
+use crate::resolve::documents::{DocumentForm, form_in_list};
+use crate::resolve::type_marks::EnumMark;
 
 /// `greatest` and `least` of arrays choose as arrays compare: NULL within them is the greatest.
 pub(crate) fn choose_array(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -22,9 +25,18 @@ pub(crate) fn choose_array(expr: Expr, schema: &DFSchema) -> DfResult<Transforme
             let Some(first) = values.next() else { return plan_err!("greatest and least take values") };
             let key = |value: &Expr| sort_key(value.clone(), field.as_deref());
             let chosen = values.try_fold(first, |best, value| chosen_of(best, value, is_greatest, &key))?;
-            Ok(Transformed::yes(chosen))
+            Ok(Transformed::yes(marked(chosen, field.as_deref())))
         }
         other => Ok(Transformed::no(other)),
+    }
+}
+
+/// An array of documents or labels, which CASE forgets.
+fn marked(chosen: Expr, field: Option<&Field>) -> Expr {
+    match field.map(|field| (EnumMark::of_elements(field), form_in_list(field))) {
+        Some((Some(mark), _)) => elements_of(chosen, &mark),
+        Some((None, Some(DocumentForm::Jsonb))) => call("__jsonbs_in", vec![chosen]),
+        _ => chosen,
     }
 }
 

@@ -11,10 +11,11 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{Between, InList};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
-use crate::functions::enumerations::in_order;
+use crate::functions::enumerations::{check, in_order};
 use crate::functions::forms::{CHARACTER_IN, UUID_IN, UUID_OF};
 use crate::functions::table::call;
 use crate::resolve::documents::{elements_limit_of, kept_form_of};
+use crate::resolve::type_marks::EnumMark;
 
 /// Reads the literals of a comparison.
 ///
@@ -69,8 +70,14 @@ const TAKING: [&str; 7] = [
     "array_has",
 ];
 
-/// Reads the literals beside an array of uuids or documents as its elements.
+/// Reads the literals beside an array of uuids or documents as its elements; those beside labels are
+/// labels.
 fn read_elements(args: &mut [Expr], schema: &DFSchema) -> DfResult<bool> {
+    let of_labels = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| EnumMark::of_elements(&field));
+    if let Some(mark) = args.iter().find_map(of_labels) {
+        args.iter().try_for_each(|value| check(value, &mark))?;
+        return Ok(false);
+    }
     let of_list = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| elements_limit_of(&field));
     let Some(form) = args.iter().find_map(of_list) else { return Ok(false) };
     let mut is_changed = false;

@@ -250,9 +250,9 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Failure,
     },
     Pass {
-        name: "ranges over times of day",
+        name: "ranges over times of day and intervals",
         run: Settle::Expr(moments::range_over_times),
-        gives: "frames over microseconds",
+        gives: "frames over microseconds and lengths",
         reason: "DataFusion has ranges of numbers and timestamps only",
         example: "SELECT count(*) OVER (ORDER BY ts::time RANGE INTERVAL '1 hour' PRECEDING) AS q FROM w",
         without: Loss::Failure,
@@ -358,7 +358,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         run: Settle::Node(by_places),
         gives: "mode, percentile_disc, and min and max over windows, of the places of labels",
         reason: "labels are texts to DataFusion, and in the order of texts",
-        example: "@@EXAMPLE",
+        example: "SELECT max(__enum_in(s, 'e', 'b\u{1f}a')) OVER () AS q FROM t",
         without: Loss::WrongAnswer,
     },
     Pass {

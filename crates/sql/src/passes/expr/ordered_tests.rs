@@ -33,6 +33,13 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             let list = list.into_iter().map(|item| key(item, schema)).collect();
             Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr, schema)), list, negated })))
         }
+        Expr::InList(InList { expr, list, negated })
+            if std::iter::once(expr.as_ref()).chain(&list).any(|value| is_list_with_keys(value, schema)) =>
+        {
+            let keys = |value: Expr| keys_of_list(value, schema);
+            let list = list.into_iter().map(keys).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(keys(*expr)), list, negated })))
+        }
         Expr::Between(Between { expr, negated, low, high }) if is_jsonb(&expr, schema) => {
             let [expr, low, high] = [expr, low, high].map(|value| Box::new(key(*value, schema)));
             Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
@@ -46,8 +53,10 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
                 Ok(of) if is_text(&of) => cast(*bound, is.clone()),
                 _ => *bound,
             });
-            let above = call("array_compare", vec![(*expr).clone(), low]).gt_eq(lit(0i32));
-            let below = call("array_compare", vec![*expr, high]).lt_eq(lit(0i32));
+            let (_, field) = expr.to_field(schema)?;
+            let [expr, low, high] = [*expr, low, high].map(|value| sort_key(value, Some(&field)));
+            let above = call("array_compare", vec![expr.clone(), low]).gt_eq(lit(0i32));
+            let below = call("array_compare", vec![expr, high]).lt_eq(lit(0i32));
             let both = above.and(below);
             Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
         }
@@ -61,7 +70,9 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
         }
         Expr::Case(case) => Ok(compare_operand(case, schema)),
         Expr::ScalarFunction(mut call) if call.func.name() == "nullif" && call.args.len() == 2 => {
-            let is_compared = |value: &Expr| is_interval(value, schema) || is_jsonb(value, schema);
+            let is_compared = |value: &Expr| {
+                is_interval(value, schema) || is_jsonb(value, schema) || is_list_with_keys(value, schema)
+            };
             if !call.args.iter().any(is_compared) {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             }
@@ -113,14 +124,15 @@ fn compare_elements(mut call: ScalarFunction, schema: &DFSchema) -> DfResult<Tra
 /// `CASE x WHEN y` compares as `x = y` does.
 fn compare_operand(mut case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Some(operand) = case.expr.take() else { return Transformed::no(Expr::Case(case)) };
-    let is_interval = is_interval(&operand, schema);
-    if !is_interval && !is_jsonb(&operand, schema) {
+    let (is_interval, is_list) = (is_interval(&operand, schema), is_list_with_keys(&operand, schema));
+    if !is_interval && !is_list && !is_jsonb(&operand, schema) {
         case.expr = Some(operand);
         return Transformed::no(Expr::Case(case));
     }
     let compared = |value: Expr| match is_interval {
         true if value.get_type(schema).is_ok_and(|is| is_text(&is)) => length_of(cast(value, INTERVAL)),
         true => length_of(value),
+        false if is_list => keys_of_list(value, schema),
         false => key(value, schema),
     };
     case.expr = Some(Box::new(compared(*operand)));

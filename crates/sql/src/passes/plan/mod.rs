@@ -115,7 +115,7 @@ const STEPS: &[Step] = &[
         run: list_elements::mark_all,
         gives: "elements of arrays of documents and labels marked as such",
         reason: "Unnest drops the marks of lists, so that documents are sorted as texts",
-        example: "SELECT unnest(ARRAY[j, '9', '10']) AS e FROM codes ORDER BY e",
+        example: "SELECT unnest(ARRAY[j, '9', '10']) AS e FROM codes ORDER BY e LIMIT 2",
         without: Loss::WrongAnswer,
     }),
     Step::Plan(Pass {

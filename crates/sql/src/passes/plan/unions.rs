@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::TextLimit;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::Transformed;
@@ -13,12 +12,11 @@ use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::conversions::ByteaIn;
 use crate::functions::enumerations::label_of;
-use crate::functions::forms::UNMARKED;
 use crate::functions::table::call;
 use crate::passes::expr::matched::{Choice, misfit};
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
-use crate::resolve::documents::{DocumentForm, form_of, kept_form_of, shown_form_of};
+use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
 
@@ -49,7 +47,6 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
             *input = Arc::new(read);
         }
     }
-    changed |= drop_lengths(&mut inputs)?;
     for at in 0..n {
         let Some(wanted) = inputs.iter().map(|input| type_of(input, at)).find(is_read_from_text) else { continue };
         for input in &mut inputs {
@@ -75,34 +72,6 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
 /// Whether literals beside a column are read as values of its type.
 fn reads_literals(field: &Field) -> bool {
     form_of(field).is_some() || kept_form_of(field).is_some() || EnumMark::of(field).is_some()
-}
-
-/// Takes the mark from columns of `char(n)` that stand beside ones of `text`: all are texts.
-fn drop_lengths(inputs: &mut [Arc<LogicalPlan>]) -> DfResult<bool> {
-    let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
-    let is_char = |field: &Field| matches!(shown_form_of(field), Some(TextLimit::Char(_)));
-    let is_text = |input: &LogicalPlan, at: usize| {
-        let field = input.schema().field(at);
-        field.data_type().is_string() && field.metadata().is_empty() && literal_at(input, at).is_none()
-    };
-    let is_dropped = |at: usize| {
-        inputs.iter().any(|input| is_char(input.schema().field(at))) && inputs.iter().any(|input| is_text(input, at))
-    };
-    let dropped: Vec<bool> = (0..n).map(is_dropped).collect();
-    if !dropped.contains(&true) {
-        return Ok(false);
-    }
-    for input in inputs {
-        let columns = input.schema().columns().into_iter().enumerate().map(|(at, column)| {
-            let (relation, name) = (column.relation.clone(), column.name.clone());
-            match dropped.get(at) == Some(&true) && is_char(input.schema().field(at)) {
-                true => call(UNMARKED, vec![Expr::Column(column)]).alias_qualified(relation, name),
-                false => Expr::Column(column),
-            }
-        });
-        *input = Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), input.clone())?));
-    }
-    Ok(true)
 }
 
 /// The text of a column that is a literal.
