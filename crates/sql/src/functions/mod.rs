@@ -37,6 +37,7 @@ pub(crate) mod intervals;
 pub(crate) mod json;
 pub(crate) mod like_lists;
 pub(crate) mod moment_series;
+pub(crate) mod most_frequent;
 pub(crate) mod number_casts;
 pub(crate) mod numeric_casts;
 pub(crate) mod numerics;

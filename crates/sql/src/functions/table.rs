@@ -29,7 +29,7 @@ use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
     aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, like_lists,
-    ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
+    most_frequent, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 
@@ -95,6 +95,7 @@ impl Functions {
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])
             .chain(distinct_lists::all())
+            .chain(most_frequent::all())
             .chain(element_forms::all())
             .chain(deviations::all());
         for function in ours {

@@ -27,6 +27,8 @@ use crate::functions::distinct_lists::{self, Spelling};
 use crate::functions::interval_lists::is_list_of_intervals;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
+use crate::functions::most_frequent;
+use crate::functions::table::FUNCTIONS;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
 use crate::resolve::type_marks::EnumMark;
@@ -70,6 +72,7 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
         counts_distinct(call, &input_schema)
             || orders_spellings(call, &input_schema)
             || lists_distinct(call, &input_schema).is_some()
+            || most_frequent_of(call, &input_schema).is_some()
     };
     let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
@@ -193,6 +196,17 @@ fn lists_distinct(call: &Expr, schema: &DFSchema) -> Option<Spelling> {
     }
 }
 
+/// What the values of `mode(x)` are equal by, in an alias or not.
+fn most_frequent_of(call: &Expr, schema: &DFSchema) -> Option<Spelling> {
+    match call {
+        Expr::Alias(alias) => most_frequent_of(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) if func.name() == "mode" => {
+            spelling_of(params.args.first()?, schema).filter(|by| *by != Spelling::Label)
+        }
+        _ => None,
+    }
+}
+
 /// What values are equal by that are not kept in the order of their type.
 fn spelling_of(value: &Expr, schema: &DFSchema) -> Option<Spelling> {
     if is_interval(value, schema) {
@@ -205,17 +219,20 @@ fn spelling_of(value: &Expr, schema: &DFSchema) -> Option<Spelling> {
     }
 }
 
-/// The result of a call: of a list of values that differ, without those that equal the one before.
+/// The result of a call: of a list of values that differ, without those that equal the one before;
+/// of one that is counted, the most frequent.
 fn result_of(call: &Expr, name: &str, schema: &DFSchema) -> Expr {
     let result = Expr::Column(Column::from_name(name));
-    match lists_distinct(call, schema) {
-        Some(by) => distinct_lists::udf(by).call(vec![result]),
-        None => result,
+    match (lists_distinct(call, schema), most_frequent_of(call, schema)) {
+        (Some(by), _) => distinct_lists::udf(by).call(vec![result]),
+        (None, Some(by)) => most_frequent::udf(by).call(vec![result]),
+        (None, None) => result,
     }
 }
 
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    if lists_distinct(&call, schema).is_some()
+    let is_mode = most_frequent_of(&call, schema).is_some();
+    if (is_mode || lists_distinct(&call, schema).is_some())
         && let Expr::AggregateFunction(mut call) = call.clone().unalias()
     {
         let value = call.params.args[0].clone();
@@ -223,6 +240,9 @@ fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
         let by = |expr: Expr, asc| Sort { expr, asc, nulls_first };
         call.params.order_by = vec![by(compared(value.clone(), schema), asc), by(value, true)];
         call.params.distinct = false;
+        if is_mode && let Some(list) = FUNCTIONS.aggregate.get("array_agg") {
+            call.func = list.clone();
+        }
         return Ok(Expr::AggregateFunction(call));
     }
     if orders_spellings(&call, schema)

@@ -24,6 +24,7 @@ mod interval_sums;
 pub(crate) mod joined_bytes;
 pub(crate) mod label_calls;
 mod list_elements;
+mod list_order;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
@@ -148,6 +149,14 @@ const STEPS: &[Step] = &[
     }),
     Step::Rules,
     Step::Repeated,
+    Step::Plan(Pass {
+        name: "order of arrays in ANY and ALL",
+        run: list_order::compare,
+        gives: "calls that compare arrays, in place of operators",
+        reason: "NULL within an array is the least to the kernels that compare lists",
+        example: "SELECT k FROM t WHERE ARRAY[x] > ALL (SELECT ARRAY[x] FROM u WHERE x > 5)",
+        without: Loss::WrongAnswer,
+    }),
     Step::Plan(Pass {
         name: "marks of documents",
         run: document_marks::replace,
