@@ -16,6 +16,10 @@ pub(crate) const DECLARED: &str = "anabranch.declared";
 /// The key of the labels of an enumeration, in their order.
 const LABELS: &str = "anabranch.labels";
 
+/// The same keys, of the elements of an array: the column is told as one of texts.
+const ELEMENTS: &str = "anabranch.elements";
+const ELEMENTS_LABELS: &str = "anabranch.elements.labels";
+
 /// Arrow's keys for a type beside its own, which a cast takes away: marks of columns in plans stand
 /// there.
 const PLANNED: &str = "ARROW:extension:name";
@@ -48,10 +52,11 @@ impl EnumMark {
         EnumMark::of_elements(field).filter(|_| !is_list)
     }
 
-    /// That of the elements of an array.
-    pub(crate) fn of_elements(field: &Field) -> Option<EnumMark> {
+    /// That of a field, or of the elements of an array.
+    pub fn of_elements(field: &Field) -> Option<EnumMark> {
         let metadata = field.metadata();
-        let declared = metadata.get(TYPE).zip(metadata.get(LABELS)).map(|(name, labels)| (name.as_str(), labels));
+        let both = |name, labels| Some((metadata.get(name)?.as_str(), metadata.get(labels)?));
+        let declared = both(TYPE, LABELS).or_else(|| both(ELEMENTS, ELEMENTS_LABELS));
         let planned = || Some((metadata.get(PLANNED)?.strip_prefix(PREFIX)?, metadata.get(PLANNED_LABELS)?));
         let (name, labels) = declared.or_else(planned)?;
         Some(EnumMark { name: name.to_owned(), labels: labels.clone() })
@@ -63,9 +68,11 @@ impl EnumMark {
         field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
-    /// The field of a column that is of the type.
+    /// The field of a column that is of the type, or of arrays of it.
     pub fn declare(&self, field: Field) -> Field {
-        let metadata = [(TYPE, &self.name), (LABELS, &self.labels)];
+        let is_list = matches!(field.data_type(), DataType::List(_));
+        let (name, labels) = if is_list { (ELEMENTS, ELEMENTS_LABELS) } else { (TYPE, LABELS) };
+        let metadata = [(name, &self.name), (labels, &self.labels)];
         field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value.clone())).into())
     }
 
