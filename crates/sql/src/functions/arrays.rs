@@ -34,7 +34,7 @@ pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
 use crate::resolve::documents::{elements_limit_of, form_in_list, form_of, marked_field, marked_list};
 use crate::resolve::type_marks::EnumMark;
-use crate::resolve::type_names::{is_number, sql_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,9 @@ impl ArrayFunction {
             common = match (&common, of) {
                 (DataType::Null, of) => of.clone(),
                 (_, DataType::Null) => common,
+                // (A literal in quotes is read as an element, by `marked_literals`.)
+                (common, of) if is_text(of) && !is_text(common) && *kind == ArrayCall::Element => common.clone(),
+                (common, of) if is_text(common) && !is_text(of) && *kind == ArrayCall::Array => of.clone(),
                 (common, of) => union_type(common, of).filter(|union| {
                     let is_number = |is: &DataType| is.is_numeric() || *is == numeric::TYPE;
                     is_number(common) == is_number(of) && (union == common || union == of || is_number(of))
@@ -234,7 +237,7 @@ impl ScalarUDFImpl for ArrayFunction {
         let is_settled = |is: &DataType| common == numeric::TYPE && is_number(is);
         let coerced = self.takes.iter().zip(types).map(|(kind, is)| match kind {
             ArrayCall::Array => list_of(common.clone()),
-            ArrayCall::Element if is_settled(is) => is.clone(),
+            ArrayCall::Element if is_settled(is) || is_text(is) && !is_text(&common) => is.clone(),
             ArrayCall::Element => common.clone(),
             ArrayCall::Int => DataType::Int64,
         });

@@ -6,16 +6,19 @@
 //! input does.
 
 use anabranch_batch::TextLimit;
+use arrow::datatypes::DataType;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
-use datafusion_expr::expr::{Between, InList};
+use datafusion_expr::expr::{Between, InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable};
 
 use crate::functions::enumerations::{check, in_order};
 use crate::functions::forms::{CHARACTER_IN, UUID_IN, UUID_OF};
 use crate::functions::table::call;
+use crate::passes::expr::quoted_literals::read_literal;
 use crate::resolve::documents::{elements_limit_of, kept_form_of};
 use crate::resolve::type_marks::EnumMark;
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// Reads the literals of a comparison.
 ///
@@ -30,7 +33,7 @@ pub(super) fn read_literals(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     if let Expr::ScalarFunction(call) = &mut expr
         && TAKING.contains(&call.func.name())
     {
-        let is_changed = read_elements(&mut call.args, schema)?;
+        let is_changed = read_plain_elements(call, schema)? || read_elements(&mut call.args, schema)?;
         return Ok(Transformed::new_transformed(expr, is_changed));
     }
     let values: Vec<&mut Expr> = match &mut expr {
@@ -69,6 +72,26 @@ const TAKING: [&str; 7] = [
     "array_positions",
     "array_has",
 ];
+
+/// Reads the literals in quotes beside an array whose elements are no texts.
+fn read_plain_elements(call: &mut ScalarFunction, schema: &DFSchema) -> DfResult<bool> {
+    let types = call.args.iter().map(|value| value.get_type(schema)).collect::<DfResult<Vec<_>>>()?;
+    let of_list = |is: &DataType| match is {
+        DataType::List(element) => Some(element.data_type().clone()).filter(|element| !is_text(element)),
+        _ => None,
+    };
+    let Some(element) = types.iter().find_map(of_list).filter(|element| !element.is_null()) else { return Ok(false) };
+    let mut is_changed = false;
+    for (value, _) in call.args.iter_mut().zip(&types).filter(|(_, is)| is_text(is)) {
+        let Some((read, _)) = read_literal(value, std::slice::from_ref(&element)) else {
+            let types: Vec<String> = types.iter().map(sql_name).collect();
+            return plan_err!("function {}({}) does not exist", call.func.name(), types.join(", "));
+        };
+        *value = read;
+        is_changed = true;
+    }
+    Ok(is_changed)
+}
 
 /// Reads the literals beside an array of uuids or documents as its elements; those beside labels are
 /// labels.
