@@ -1,5 +1,5 @@
-//! `__interval_key(list)`: what arrays of intervals are compared by: a text for each element, in the
-//! order of their lengths.
+//! `__interval_key(list)`: what arrays of intervals are compared by: a text for each element, in
+//! the order of their lengths.
 //!
 //! Cost: one pass over the elements.
 

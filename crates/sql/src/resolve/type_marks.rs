@@ -1,7 +1,7 @@
 //! What the field of a column tells of a user's type: its name, and the labels of an enumeration.
 //!
-//! In a plan the mark of an enumeration has the keys that Arrow has for types beside its own: what is
-//! cast to text has it no more, wherever it comes from.
+//! In a plan the mark of an enumeration has the keys that Arrow has for types beside its own: what
+//! is cast to text has it no more, wherever it comes from.
 
 use std::collections::HashMap;
 

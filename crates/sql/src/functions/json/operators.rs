@@ -22,8 +22,8 @@ const ORDER: &str = "__jsonb_order";
 /// The same, of the elements of an array.
 pub(crate) const ORDERS: &str = "__jsonb_orders";
 
-/// What a sort by the value compares: of a `jsonb`, the key of its order; of an array, the keys of its
-/// elements.
+/// What a sort by the value compares: of a `jsonb`, the key of its order; of an array, the keys of
+/// its elements.
 pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
     match field.map(|field| (form_of(field), form_in_list(field))) {
         Some((Some(DocumentForm::Jsonb), _)) => call(ORDER, vec![value]),

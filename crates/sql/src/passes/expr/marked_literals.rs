@@ -93,8 +93,8 @@ fn read_plain_elements(call: &mut ScalarFunction, schema: &DFSchema) -> DfResult
     Ok(is_changed)
 }
 
-/// Reads the literals beside an array of uuids or documents as its elements; those beside labels are
-/// labels.
+/// Reads the literals beside an array of uuids or documents as its elements; those beside labels
+/// are labels.
 fn read_elements(args: &mut [Expr], schema: &DFSchema) -> DfResult<bool> {
     let of_labels = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| EnumMark::of_elements(&field));
     if let Some(mark) = args.iter().find_map(of_labels) {

@@ -4,7 +4,8 @@
 //!   Casts of columns are computed by the engine, by the same functions.
 //! - A time of day is cast to an interval and back.
 //! - `sum` and `avg` of times of day are those of the intervals since midnight.
-//! - A RANGE frame with offsets over times of day counts microseconds, one over intervals their lengths.
+//! - A RANGE frame with offsets over times of day counts microseconds, one over intervals their
+//!   lengths.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Keys that are intervals or `jsonb`, or arrays of them, as keys of what is equal: `1 day` and `24:00:00` are one
-//! group, and so are `1.0` and `1`.
+//! Keys that are intervals or `jsonb`, or arrays of them, as keys of what is equal: `1 day` and
+//! `24:00:00` are one group, and so are `1.0` and `1`.
 //!
 //! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
 //! peer. A group shows the least of its spellings, so that it depends on the group's rows alone.

@@ -1,5 +1,5 @@
-//! `mode`, `percentile_disc`, and `min` and `max` over windows, of values of an enumeration: computed
-//! of the places of the labels, and read as labels above.
+//! `mode`, `percentile_disc`, and `min` and `max` over windows, of values of an enumeration:
+//! computed of the places of the labels, and read as labels above.
 //!
 //! ```text
 //! mode(l)     __enum_label(mode(__enum_order(l)))
