@@ -45,20 +45,7 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
             Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
         }
         Expr::Between(Between { expr, negated, low, high }) => {
-            let is = expr.get_type(schema)?;
-            if !matches!(is, DataType::List(_)) {
-                return Ok(Transformed::no(Expr::Between(Between { expr, negated, low, high })));
-            }
-            let [low, high] = [low, high].map(|bound| match bound.get_type(schema) {
-                Ok(of) if is_text(&of) => cast(*bound, is.clone()),
-                _ => *bound,
-            });
-            let (_, field) = expr.to_field(schema)?;
-            let [expr, low, high] = [*expr, low, high].map(|value| sort_key(value, Some(&field)));
-            let above = call("array_compare", vec![expr.clone(), low]).gt_eq(lit(0i32));
-            let below = call("array_compare", vec![expr, high]).lt_eq(lit(0i32));
-            let both = above.and(below);
-            Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
+            between_lists(Between { expr, negated, low, high }, schema)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
             let is_keyed = [&left, &right].into_iter().any(|side| is_list_with_keys(side, schema));
@@ -91,6 +78,25 @@ pub(super) fn settle(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// BETWEEN of arrays, as two comparisons.
+fn between_lists(between: Between, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let is = between.expr.get_type(schema)?;
+    if !matches!(is, DataType::List(_)) {
+        return Ok(Transformed::no(Expr::Between(between)));
+    }
+    let Between { expr, negated, low, high } = between;
+    let [low, high] = [low, high].map(|bound| match bound.get_type(schema) {
+        Ok(of) if is_text(&of) => cast(*bound, is.clone()),
+        _ => *bound,
+    });
+    let (_, field) = expr.to_field(schema)?;
+    let [expr, low, high] = [*expr, low, high].map(|value| sort_key(value, Some(&field)));
+    let above = call("array_compare", vec![expr.clone(), low]).gt_eq(lit(0i32));
+    let below = call("array_compare", vec![expr, high]).lt_eq(lit(0i32));
+    let both = above.and(below);
+    Ok(Transformed::yes(if negated { Expr::Not(Box::new(both)) } else { both }))
 }
 
 /// A function of arrays that compares documents, intervals or labels, as these compare.
