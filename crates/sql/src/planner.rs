@@ -204,7 +204,8 @@ impl<'a> Planner<'a> {
                 return Err(SqlError::new(ErrorKind::Syntax, "CREATE VIEW specifies more column names than columns"));
             }
             names[..given.len()].clone_from_slice(given);
-            let enums = enums_of(&plan);
+            // (Arrays of labels keep their order in what reads the view.)
+            let enums = plan.schema().fields().iter().map(|field| EnumMark::of_elements(field)).collect();
             let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
             for (n, name) in names.iter().enumerate() {
                 if names[..n].contains(name) {

@@ -2,13 +2,24 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use anabranch_sql::statement::{Execute, Prepare};
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
 
 use super::outcome::Outcome;
 use super::state::Session;
 use crate::error::Error;
 use crate::prepared::Prepared;
+
+/// The type whose input reads a parameter's values: uuids have one form.
+fn read_as(parameter: &Field) -> Option<&'static str> {
+    let is_uuid = |field: &Field| TextLimit::of(field) == Some(TextLimit::Uuid);
+    match parameter.data_type() {
+        DataType::List(element) => (is_uuid(parameter) || is_uuid(element)).then_some("uuid[]"),
+        _ => is_uuid(parameter).then_some("uuid"),
+    }
+}
 
 impl Session {
     pub(super) fn prepare_named(&mut self, prepare: &Prepare) -> Result<Outcome, Error> {
@@ -20,7 +31,12 @@ impl Session {
         let text = Arc::from(prepare.text.as_str());
         let prepared = self.prepare_parsed(text, Arc::new((*prepare.statement).clone()), &prepare.types);
         // (The place is one in the inner text.)
-        let prepared = prepared.map_err(Error::without_place)?;
+        let mut prepared = prepared.map_err(Error::without_place)?;
+        for (parameter, form) in prepared.parameters.iter_mut().zip(&prepare.forms) {
+            if let Some(form) = form {
+                *parameter = form.declare(parameter.clone());
+            }
+        }
         self.client.statements.insert(prepare.name.clone(), prepared);
         Ok(Outcome::done("PREPARE"))
     }
@@ -35,8 +51,11 @@ impl Session {
                 .with_detail(format!("Expected {wanted} parameters but got {given}.")));
         }
         let mut values = Vec::with_capacity(given);
-        for value in &execute.values {
-            let value = self.evaluate_constant(&format!("SELECT {value}"))?;
+        for (value, parameter) in execute.values.iter().zip(&prepared.parameters) {
+            let value = self.evaluate_constant(&match read_as(parameter) {
+                Some(of) => format!("SELECT CAST({value} AS {of})"),
+                None => format!("SELECT {value}"),
+            })?;
             let value = ScalarValue::try_from_array(&value, 0);
             values.push(value.map_err(|error| Error::internal(format!("the value of a parameter: {error}")))?);
         }

@@ -194,7 +194,7 @@ impl Session {
 
 /// The columns with the labels of a type, if a column is of it.
 fn with_labels(schema: &SchemaRef, mark: &EnumMark) -> Option<SchemaRef> {
-    let is_of = |field: &Field| EnumMark::of(field).is_some_and(|known| known.name == mark.name);
+    let is_of = |field: &Field| EnumMark::of_elements(field).is_some_and(|known| known.name == mark.name);
     if !schema.fields().iter().any(|field| is_of(field)) {
         return None;
     }

@@ -169,7 +169,7 @@ impl<F: AggregateUDFImpl + Debug + Eq + Hash> AggregateUDFImpl for Described<F> 
         }
         if let Some(mark) = arg_fields.first().and_then(|of| EnumMark::of(of)).filter(|_| self.0.name() == "array_agg")
         {
-            return Ok(Arc::new(mark.declare(Field::clone(&field))));
+            return Ok(Arc::new(mark.mark(Field::clone(&field))));
         }
         match arg_fields.first().filter(|_| matches!(self.0.name(), "min" | "max" | "any_value")) {
             Some(of) if is_kind_of_text(of) => Ok(Arc::new(Field::clone(&field).with_metadata(of.metadata().clone()))),

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use anabranch_batch::numeric;
+use anabranch_batch::{TextLimit, numeric};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, DynComparator, Int32Array, ListArray, UInt32Array, make_comparator,
 };
@@ -32,9 +32,9 @@ use self::look::{
 };
 pub(crate) use self::subscripted::{SUBSCRIPTED, settle_subscripts};
 use crate::resolve::common_types::union_type;
-use crate::resolve::documents::{form_in_list, form_of};
+use crate::resolve::documents::{elements_limit_of, form_in_list, form_of, marked_field, marked_list};
 use crate::resolve::type_marks::EnumMark;
-use crate::resolve::type_names::{is_number, sql_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,9 @@ impl ArrayFunction {
             common = match (&common, of) {
                 (DataType::Null, of) => of.clone(),
                 (_, DataType::Null) => common,
+                // (A literal in quotes is read as an element, by `marked_literals`.)
+                (common, of) if is_text(of) && !is_text(common) && *kind == ArrayCall::Element => common.clone(),
+                (common, of) if is_text(common) && !is_text(of) && *kind == ArrayCall::Array => of.clone(),
                 (common, of) => union_type(common, of).filter(|union| {
                     let is_number = |is: &DataType| is.is_numeric() || *is == numeric::TYPE;
                     is_number(common) == is_number(of) && (union == common || union == of || is_number(of))
@@ -234,7 +237,7 @@ impl ScalarUDFImpl for ArrayFunction {
         let is_settled = |is: &DataType| common == numeric::TYPE && is_number(is);
         let coerced = self.takes.iter().zip(types).map(|(kind, is)| match kind {
             ArrayCall::Array => list_of(common.clone()),
-            ArrayCall::Element if is_settled(is) => is.clone(),
+            ArrayCall::Element if is_settled(is) || is_text(is) && !is_text(&common) => is.clone(),
             ArrayCall::Element => common.clone(),
             ArrayCall::Int => DataType::Int64,
         });
@@ -268,11 +271,18 @@ impl ScalarUDFImpl for ArrayFunction {
             ArrayCall::Int => None,
         });
         if let (Some(mark), Answer::Array | Answer::Element) = (label, self.answer) {
-            return Ok(Arc::new(mark.declare(field)));
+            return Ok(Arc::new(mark.mark(field)));
         }
+        let is_uuid = self
+            .takes
+            .iter()
+            .zip(args.arg_fields)
+            .any(|(kind, field)| *kind == ArrayCall::Array && elements_limit_of(field) == Some(TextLimit::Uuid));
         Ok(Arc::new(match (form, self.answer) {
             (Some(form), Answer::Array) => form.mark_list(field),
             (Some(form), Answer::Element) => form.mark(field),
+            (None, Answer::Array) if is_uuid => marked_list(field, TextLimit::Uuid),
+            (None, Answer::Element) if is_uuid => marked_field(field, TextLimit::Uuid),
             _ => field,
         }))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::TextLimit;
 use anabranch_batch::dimensions::next_ragged;
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -13,7 +14,7 @@ use datafusion_expr::{
 
 use super::numerics::{as_floats, coerced, plain_among};
 use crate::passes::expr::matched::misfit_of_types;
-use crate::resolve::documents::form_of;
+use crate::resolve::documents::{form_of, kept_form_of, marked_list};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::is_text;
 
@@ -41,11 +42,9 @@ impl Choosing {
 }
 
 impl Choosing {
-    /// The type that literals beside others will have. (Of arrays none is chosen: NULL within them
-    /// has another order here.)
+    /// The type that literals beside others will have.
     fn of_literals(&self, arg_types: &[DataType]) -> Option<DataType> {
-        let is_listed = self.name() == MAKE_ARRAY;
-        one_beside_text(arg_types).filter(|is| is_listed || !matches!(is, DataType::List(_)))
+        one_beside_text(arg_types)
     }
 }
 
@@ -78,11 +77,14 @@ impl ScalarUDFImpl for Choosing {
         if self.name() == MAKE_ARRAY
             && let Some(mark) = args.arg_fields.iter().find_map(|field| EnumMark::of(field))
         {
-            return Ok(Arc::new(mark.declare(field)));
+            return Ok(Arc::new(mark.mark(field)));
         }
         Ok(Arc::new(match (form, self.name()) {
             (Some(form), MAKE_ARRAY) => form.mark_list(field),
             (Some(form), _) => form.mark(field),
+            (None, MAKE_ARRAY) if args.arg_fields.iter().any(|of| kept_form_of(of) == Some(TextLimit::Uuid)) => {
+                marked_list(field, TextLimit::Uuid)
+            }
             _ => field,
         }))
     }
@@ -138,6 +140,8 @@ pub(crate) const MAKE_ARRAY: &str = "make_array";
 fn one_beside_text(arg_types: &[DataType]) -> Option<DataType> {
     let firm: Vec<&DataType> = arg_types.iter().filter(|is| !is_text(is) && !is.is_null()).collect();
     let (first, rest) = firm.split_first()?;
-    let is_read = first.is_temporal() || matches!(first, DataType::List(_) | DataType::Binary | DataType::BinaryView);
+    let is_read = first.is_temporal()
+        || **first == DataType::Boolean
+        || matches!(first, DataType::List(_) | DataType::Binary | DataType::BinaryView);
     (is_read && arg_types.iter().any(is_text) && rest.iter().all(|is| is == first)).then(|| (*first).clone())
 }

@@ -46,15 +46,15 @@ pub(crate) fn udf(by: Spelling) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(DistinctList { by, signature: Signature::any(1, Volatility::Immutable) }))
 }
 
-impl DistinctList {
+impl Spelling {
     /// What each element is equal by; `None` for NULL.
-    fn keys(&self, elements: &ArrayRef) -> DfResult<Vec<Option<String>>> {
-        if self.by == Spelling::Length {
+    pub(super) fn keys(self, elements: &ArrayRef) -> DfResult<Vec<Option<String>>> {
+        if self == Spelling::Length {
             let lengths = elements.as_primitive::<IntervalMonthDayNanoType>().iter();
             return Ok(lengths.map(|value| value.map(|value| interval_length(&value).to_string())).collect());
         }
         let texts = cast(elements, &DataType::Utf8View)?;
-        let key = |text: &str| match self.by {
+        let key = |text: &str| match self {
             Spelling::Document => order_key(text).map_err(|problem| exec_datafusion_err!("{problem}")),
             _ => Ok(text.to_owned()),
         };
@@ -91,7 +91,7 @@ impl ScalarUDFImpl for DistinctList {
             return exec_err!("what differs is told of a list");
         };
         let lists = column.as_list::<i32>();
-        let keys = self.keys(lists.values())?;
+        let keys = self.by.keys(lists.values())?;
         let (mut kept, mut lengths) = (Vec::new(), Vec::with_capacity(lists.len()));
         for ends in lists.value_offsets().windows(2) {
             let (from, to) = (ends[0] as usize, ends[1] as usize);

@@ -8,15 +8,15 @@ use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 use datafusion_expr::{Expr, ExprSchemable, lit};
 
-use crate::error::SqlError;
 use crate::functions::forms::UNMARKED;
+use crate::functions::json::operators;
 use crate::functions::table::{FUNCTIONS, call};
-use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS};
+use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS, ENUMS_IN};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// The enumeration that a value is of.
-fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
+pub(crate) fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
     // (Cast to text it is a text like others.)
     if matches!(value, Expr::Cast(_)) {
         return None;
@@ -36,7 +36,7 @@ fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
 }
 
 /// The place of a value among its labels.
-fn order_of(value: Expr, mark: &EnumMark) -> Expr {
+pub(crate) fn order_of(value: Expr, mark: &EnumMark) -> Expr {
     marked(ENUM_ORDER, value, mark)
 }
 
@@ -50,6 +50,27 @@ pub(crate) fn label_of(text: Expr, mark: &EnumMark) -> Expr {
     marked(ENUM_IN, text, mark)
 }
 
+/// What the values are in order by, of an enumeration or of arrays with an order of their own.
+fn key_of(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    if let Some(mark) = mark_of(value, schema) {
+        return Some(order_of(value.clone(), &mark));
+    }
+    let (_, field) = value.to_field(schema).ok()?;
+    let is_list = matches!(field.data_type(), DataType::List(_));
+    let key = operators::sort_key(value.clone(), Some(&field).filter(|_| is_list).map(AsRef::as_ref));
+    (key != *value).then_some(key)
+}
+
+/// The label at a place.
+pub(crate) fn label_at(place: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUM_LABEL, place, mark)
+}
+
+/// An array of texts that are labels, marked as such.
+pub(crate) fn elements_of(list: Expr, mark: &EnumMark) -> Expr {
+    marked(ENUMS_IN, list, mark)
+}
+
 /// A function of a value of an enumeration.
 fn marked(function: &str, value: Expr, mark: &EnumMark) -> Expr {
     let text = |text: &String| lit(ScalarValue::Utf8View(Some(text.clone())));
@@ -58,14 +79,15 @@ fn marked(function: &str, value: Expr, mark: &EnumMark) -> Expr {
 
 /// What a sort by the value compares.
 pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
+    let of_list = || field.and_then(EnumMark::of_elements);
     match field.and_then(EnumMark::of) {
         Some(mark) => order_of(value, &mark),
-        None => value,
+        None => of_list().map_or(value.clone(), |mark| orders_of(value, &mark)),
     }
 }
 
 /// Refuses a literal that is no label.
-fn check(value: &Expr, mark: &EnumMark) -> DfResult<()> {
+pub(crate) fn check(value: &Expr, mark: &EnumMark) -> DfResult<()> {
     let Expr::Literal(literal, _) = value else { return Ok(()) };
     match literal.try_as_str().flatten() {
         Some(text) if mark.place(text).is_none() => plan_err!("{}", mark.misfit(text)),
@@ -128,37 +150,20 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             let is_max = func.name() == "max";
-            let mark = match params.args.as_slice() {
-                [value] if is_max || func.name() == "min" => mark_of(value, schema),
+            let key = match params.args.as_slice() {
+                [value] if is_max || func.name() == "min" => key_of(value, schema),
                 _ => None,
             };
-            if func.name() == "percentile_disc"
-                && let Some(mark) = params.args.first().and_then(|value| mark_of(value, schema))
-            {
-                let hint = "Number the rows with row_number() OVER (ORDER BY value), and take the one that is wanted.";
-                return Err(SqlError::unsupported(format!("percentile_disc() of {}", mark.name), hint).into());
-            }
-            let (Some(mark), Some(first)) = (mark, FUNCTIONS.aggregate.get("first_value")) else {
+            let (Some(key), Some(first)) = (key, FUNCTIONS.aggregate.get("first_value")) else {
                 return Ok(Transformed::no(Expr::AggregateFunction(AggregateFunction { func, params })));
             };
             let value = params.args[0].clone();
-            params.order_by = vec![Sort::new(order_of(value.clone(), &mark), !is_max, false)];
+            params.order_by = vec![Sort::new(key, !is_max, false)];
             let is_there = value.is_not_null();
             let filter = params.filter.take().map_or(is_there.clone(), |filter| filter.and(is_there));
             params.filter = Some(Box::new(filter));
             params.distinct = false;
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func: first.clone(), params })))
-        }
-        Expr::WindowFunction(call) => {
-            let by_order = matches!(call.fun.name(), "min" | "max");
-            match call.params.args.first().filter(|_| by_order).and_then(|value| mark_of(value, schema)) {
-                Some(mark) => {
-                    let hint = "Write first_value(x) OVER (.. ORDER BY x), or DESC for the greatest.";
-                    let what = format!("{}() OVER of {}", call.fun.name(), mark.name);
-                    Err(SqlError::unsupported(what, hint).into())
-                }
-                None => Ok(Transformed::no(Expr::WindowFunction(call))),
-            }
         }
         Expr::InList(list) => {
             if let Some(mark) = mark_of(&list.expr, schema) {

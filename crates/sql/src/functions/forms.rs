@@ -20,8 +20,9 @@ use super::same_value::SameValue;
 use crate::resolve::documents::{marked_field, shown_form_of};
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 6] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 7] {
     [
+        SameValue::udf(UUID_OF, |field| marked_field(field.clone(), TextLimit::Uuid)),
         SameValue::udf(UNMARKED, unmarked),
         RowFunction::udf(UUID_IN, &[], UUID),
         CutText::udf(CHARACTER_IN),
@@ -33,6 +34,9 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 6] {
 
 /// Text in the form of a uuid.
 pub(crate) const UUID_IN: &str = "uuid_in";
+
+/// A text that is a uuid, marked as one.
+pub(crate) const UUID_OF: &str = "__uuid";
 
 /// Text without the spaces at its end, which mean nothing in `char(n)`, cut to a length.
 pub(crate) const CHARACTER_IN: &str = "character_in";

@@ -204,7 +204,7 @@ impl ScalarUDFImpl for ExtremeInterval {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub(crate) fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }

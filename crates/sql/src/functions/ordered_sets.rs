@@ -11,6 +11,7 @@ use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Vo
 
 use crate::functions::intervals::INTERVAL;
 use crate::resolve::documents::is_kind_of_text;
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// The functions.
@@ -53,11 +54,15 @@ impl AggregateUDFImpl for FunctionOfValues {
         Ok(arg_types[0].clone())
     }
 
-    /// (The most frequent document is one.)
+    /// (The most frequent document is one, and so is a label.)
     fn return_field(&self, arg_fields: &[FieldRef]) -> DfResult<FieldRef> {
         let types: Vec<DataType> = arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name, self.return_type(&types)?, true);
-        Ok(Arc::new(match arg_fields.first().filter(|of| self.name == "mode" && is_kind_of_text(of)) {
+        let is_chosen = |of: &FieldRef| match self.name {
+            "mode" => is_kind_of_text(of),
+            _ => EnumMark::of(of).is_some(),
+        };
+        Ok(Arc::new(match arg_fields.first().filter(|of| is_chosen(of)) {
             Some(of) => field.with_metadata(of.metadata().clone()),
             None => field,
         }))

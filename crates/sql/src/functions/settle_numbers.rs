@@ -6,6 +6,7 @@ use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
+use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{Expr, ExprSchemable, ScalarUDF};
 
@@ -16,7 +17,27 @@ use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::float_of_numbers;
 use crate::resolve::type_names::{is_number, sql_name};
 
-const ARRAY_HAS: &str = "array_has";
+/// An element beside a list of plain numerics is one.
+fn read_elements(call: &mut ScalarFunction, types: &[DataType]) -> bool {
+    let n_elements = n_elements(call.func.name());
+    let mut is_changed = false;
+    for (at, (arg, is)) in call.args.iter_mut().zip(types).enumerate().skip(1) {
+        if is.is_decimal() || is.is_integer() && at <= n_elements {
+            *arg = datafusion_expr::cast(std::mem::take(arg), TYPE);
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// How many elements a function takes behind an array.
+fn n_elements(function: &str) -> usize {
+    match function {
+        "array_has" | "array_append" | "array_position" | "array_positions" | "array_remove" => 1,
+        "array_replace" => 2,
+        _ => 0,
+    }
+}
 
 /// Plain numerics among the arguments of a function, as the function takes them.
 pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -26,14 +47,7 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
             if let (true, Some(DataType::List(of))) = (call.func.name().starts_with("array_"), types.first())
                 && *of.data_type() == TYPE
             {
-                // An element beside a list of plain numerics is one.
-                let mut is_changed = false;
-                for (arg, is) in call.args.iter_mut().zip(&types).skip(1) {
-                    if is.is_decimal() || is.is_integer() && call.func.name() == ARRAY_HAS {
-                        *arg = datafusion_expr::cast(std::mem::take(arg), TYPE);
-                        is_changed = true;
-                    }
-                }
+                let is_changed = read_elements(&mut call, &types);
                 let call = Expr::ScalarFunction(call);
                 return Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) });
             }

@@ -16,6 +16,7 @@ use crate::functions::coalesce::Coalesce;
 use crate::functions::expanded::Expanded;
 use crate::functions::factorial::Factorial;
 use crate::functions::finite::IsFinite;
+use crate::functions::interval_lists::IntervalKey;
 use crate::functions::interval_percentile::IntervalPercentile;
 use crate::functions::intervals::{IntervalField, IntervalLength, IntervalOf, IntervalPart};
 use crate::functions::moment_series::MomentSeries;
@@ -28,7 +29,7 @@ use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
     aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, like_lists,
-    ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
+    most_frequent, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 
@@ -89,11 +90,12 @@ impl Functions {
             .chain(trigonometry::all())
             .chain(cut_time::all())
             .chain([TextHash::udf(), TextHash::extended_udf()])
-            .chain([similar::udf(), IntervalLength::udf(), IsFinite::udf(), Factorial::udf()])
+            .chain([similar::udf(), IntervalLength::udf(), IntervalKey::udf(), IsFinite::udf(), Factorial::udf()])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])
             .chain(distinct_lists::all())
+            .chain(most_frequent::all())
             .chain(element_forms::all())
             .chain(deviations::all());
         for function in ours {

@@ -13,7 +13,7 @@ use datafusion_expr::{
 };
 
 use crate::resolve::documents::{elements_limit_of, shown_form_of};
-use crate::resolve::type_marks::type_of;
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_vector, sql_name};
 
 /// A function of one text to another.
@@ -289,7 +289,7 @@ impl ScalarUDFImpl for TypeOf {
         let field = args.first().map(|arg| arg.to_field(info.schema().as_ref())).transpose()?;
         let name = field.as_ref().and_then(|(_, field)| {
             let brackets = if matches!(field.data_type(), DataType::List(_)) { "[]" } else { "" };
-            type_of(field).map(|name| format!("{name}{brackets}"))
+            EnumMark::of_elements(field).map(|mark| format!("{}{brackets}", mark.name))
         });
         if let Some(name) = name {
             return Ok(ExprSimplifyResult::Simplified(lit(ScalarValue::Utf8View(Some(name)))));

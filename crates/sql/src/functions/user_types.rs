@@ -23,6 +23,8 @@ use crate::resolve::type_names::{is_text, sql_name};
 
 /// A text as a value of an enumeration.
 pub(crate) const ENUM_IN: &str = "__enum_in";
+/// The texts of an array as values of an enumeration.
+pub(crate) const ENUMS_IN: &str = "__enums_in";
 /// The place of a value among the labels.
 pub(crate) const ENUM_ORDER: &str = "__enum_order";
 /// The places of the values of an array.
@@ -34,6 +36,7 @@ const DOMAIN_IN: &str = "__domain_in";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum TypeVerb {
     EnumIn,
+    EnumsIn,
     EnumOrder,
     EnumOrders,
     EnumLabel,
@@ -48,8 +51,8 @@ struct TypeFunction {
 
 /// All functions of this module.
 pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    use TypeVerb::{DomainIn, EnumIn, EnumLabel, EnumOrder, EnumOrders};
-    [EnumIn, EnumOrder, EnumOrders, EnumLabel, DomainIn].into_iter().map(|verb| {
+    use TypeVerb::{DomainIn, EnumIn, EnumLabel, EnumOrder, EnumOrders, EnumsIn};
+    [EnumIn, EnumsIn, EnumOrder, EnumOrders, EnumLabel, DomainIn].into_iter().map(|verb| {
         let signature = Signature::variadic_any(Volatility::Immutable);
         Arc::new(ScalarUDF::from(TypeFunction { verb, signature }))
     })
@@ -101,6 +104,7 @@ impl ScalarUDFImpl for TypeFunction {
     fn name(&self) -> &str {
         match self.verb {
             TypeVerb::EnumIn => ENUM_IN,
+            TypeVerb::EnumsIn => ENUMS_IN,
             TypeVerb::EnumOrder => ENUM_ORDER,
             TypeVerb::EnumOrders => ENUM_ORDERS,
             TypeVerb::EnumLabel => ENUM_LABEL,
@@ -115,6 +119,7 @@ impl ScalarUDFImpl for TypeFunction {
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
         Ok(match self.verb {
             TypeVerb::EnumIn | TypeVerb::EnumLabel => DataType::Utf8View,
+            TypeVerb::EnumsIn => DataType::new_list(DataType::Utf8View, true),
             TypeVerb::EnumOrder => DataType::Int32,
             TypeVerb::EnumOrders => DataType::new_list(DataType::Int32, true),
             TypeVerb::DomainIn => types.first().cloned().unwrap_or(DataType::Null),
@@ -126,12 +131,12 @@ impl ScalarUDFImpl for TypeFunction {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         Ok(match self.verb {
-            TypeVerb::EnumIn | TypeVerb::EnumLabel => {
+            TypeVerb::EnumIn | TypeVerb::EnumsIn | TypeVerb::EnumLabel => {
                 let mark = EnumMark { name: argument(1), labels: argument(2) };
                 if self.verb == TypeVerb::EnumIn {
                     check_read(&args.arg_fields[0], &mark)?;
                 }
-                Arc::new(mark.declare(field))
+                Arc::new(mark.mark(field))
             }
             TypeVerb::EnumOrder | TypeVerb::EnumOrders => Arc::new(field),
             TypeVerb::DomainIn => Arc::new(field.with_metadata(args.arg_fields[0].metadata().clone())),
@@ -154,6 +159,13 @@ impl ScalarUDFImpl for TypeFunction {
                     Some(text) => exec_err!("{}", mark.misfit(text)),
                     None => Ok(ColumnarValue::Array(values)),
                 }
+            }
+            TypeVerb::EnumsIn => {
+                let mark = EnumMark { name: constant(1), labels: constant(2) };
+                let lists = args.args[0].to_array(args.number_rows)?;
+                let lists = cast(&lists, &DataType::new_list(DataType::Utf8View, true))?;
+                places_of(lists.as_list::<i32>().values(), &mark)?;
+                Ok(ColumnarValue::Array(lists))
             }
             TypeVerb::EnumOrder => {
                 let mark = EnumMark { name: constant(1), labels: constant(2) };

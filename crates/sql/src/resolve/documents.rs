@@ -117,7 +117,7 @@ pub(crate) fn marked_list(field: Field, limit: TextLimit) -> Field {
 /// Whether a marked field is of a type whose values mean more than their texts: a document, or a
 /// label; or a list of documents.
 pub(crate) fn is_kind_of_text(field: &Field) -> bool {
-    form_of(field).is_some() || EnumMark::of(field).is_some() || form_in_list(field).is_some()
+    form_of(field).is_some() || EnumMark::of_elements(field).is_some() || form_in_list(field).is_some()
 }
 
 /// The limit of a column, those of documents in answers too.
@@ -134,7 +134,11 @@ pub(crate) fn limit_of(field: &Field) -> Option<TextLimit> {
 /// `text` are marked.
 pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     let plain = without_limits(schema);
-    let is_told = |field: &Field| TimePrecision::of(field).is_some() || NumericPlaces::of(field).is_some();
+    let is_told = |field: &Field| {
+        TimePrecision::of(field).is_some()
+            || NumericPlaces::of(field).is_some()
+            || EnumMark::of_elements(field).is_some()
+    };
     let has_limit = |field: &Field| limit_of(field).or_else(|| elements_limit_of(field)).is_some();
     let has_mark = |field: &Field| has_limit(field) || is_told(field) || type_of(field).is_some();
     if !schema.fields().iter().any(|field| has_mark(field)) {
@@ -142,8 +146,8 @@ pub fn planned_columns(schema: &SchemaRef) -> SchemaRef {
     }
     let fields = plain.fields().iter().zip(schema.fields()).map(|(plain, given)| {
         let plain = plain.as_ref().clone();
-        if let Some(enumeration) = EnumMark::of(given) {
-            return enumeration.declare(plain.with_metadata(HashMap::new()));
+        if let Some(enumeration) = EnumMark::of_elements(given) {
+            return enumeration.mark(plain);
         }
         if let Some(limit) = elements_limit_of(given) {
             return marked_list(plain, limit);

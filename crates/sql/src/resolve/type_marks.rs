@@ -1,4 +1,7 @@
 //! What the field of a column tells of a user's type: its name, and the labels of an enumeration.
+//!
+//! In a plan the mark of an enumeration has the keys that Arrow has for types beside its own: what
+//! is cast to text has it no more, wherever it comes from.
 
 use std::collections::HashMap;
 
@@ -12,6 +15,18 @@ pub(crate) const DECLARED: &str = "anabranch.declared";
 
 /// The key of the labels of an enumeration, in their order.
 const LABELS: &str = "anabranch.labels";
+
+/// The same keys, of the elements of an array: the column is told as one of texts.
+const ELEMENTS: &str = "anabranch.elements";
+const ELEMENTS_LABELS: &str = "anabranch.elements.labels";
+
+/// Arrow's keys for a type beside its own, which a cast takes away: marks of columns in plans stand
+/// there.
+const PLANNED: &str = "ARROW:extension:name";
+const PLANNED_LABELS: &str = "ARROW:extension:metadata";
+
+/// What the mark of an enumeration begins with in a plan; the type's name follows.
+const PREFIX: &str = "anabranch.enum.";
 
 /// What stands between two labels: a control character, which no keyboard types.
 const BETWEEN: char = '\u{1f}';
@@ -37,15 +52,27 @@ impl EnumMark {
         EnumMark::of_elements(field).filter(|_| !is_list)
     }
 
-    /// That of the elements of an array.
-    pub(crate) fn of_elements(field: &Field) -> Option<EnumMark> {
+    /// That of a field, or of the elements of an array.
+    pub fn of_elements(field: &Field) -> Option<EnumMark> {
         let metadata = field.metadata();
-        Some(EnumMark { name: metadata.get(TYPE)?.clone(), labels: metadata.get(LABELS)?.clone() })
+        let both = |name, labels| Some((metadata.get(name)?.as_str(), metadata.get(labels)?));
+        let declared = both(TYPE, LABELS).or_else(|| both(ELEMENTS, ELEMENTS_LABELS));
+        let planned = || Some((metadata.get(PLANNED)?.strip_prefix(PREFIX)?, metadata.get(PLANNED_LABELS)?));
+        let (name, labels) = declared.or_else(planned)?;
+        Some(EnumMark { name: name.to_owned(), labels: labels.clone() })
     }
 
-    /// The field with the mark.
+    /// The field of a value in a plan, with the mark.
+    pub(crate) fn mark(&self, field: Field) -> Field {
+        let metadata = [(PLANNED, format!("{PREFIX}{}", self.name)), (PLANNED_LABELS, self.labels.clone())];
+        field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value)).into())
+    }
+
+    /// The field of a column that is of the type, or of arrays of it.
     pub fn declare(&self, field: Field) -> Field {
-        let metadata = [(TYPE, &self.name), (LABELS, &self.labels)];
+        let is_list = matches!(field.data_type(), DataType::List(_));
+        let (name, labels) = if is_list { (ELEMENTS, ELEMENTS_LABELS) } else { (TYPE, LABELS) };
+        let metadata = [(name, &self.name), (labels, &self.labels)];
         field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value.clone())).into())
     }
 

@@ -142,6 +142,10 @@ impl Changing for DomainValue<'_> {
 /// # Errors
 /// Of a condition that cannot be read.
 pub(crate) fn cast_text(value: &ast::Expr, sql: &ast::DataType, catalog: &dyn Catalog) -> Result<Option<String>> {
+    if let ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) = sql {
+        let made = user_name(element).and_then(|name| catalog.user_type(&name));
+        return Ok(made.and_then(|made| cast_elements(value, &made)));
+    }
     let Some(made) = user_name(sql).and_then(|name| catalog.user_type(&name)) else { return Ok(None) };
     let domain = match &made.definition {
         TypeDefinition::Enum(labels) => {
@@ -174,6 +178,14 @@ pub(crate) fn cast_text(value: &ast::Expr, sql: &ast::DataType, catalog: &dyn Ca
         true => base,
         false => format!("__domain_in({base}, {})", tests.join(", ")),
     }))
+}
+
+/// What a cast to an array of an enumeration means, as text.
+fn cast_elements(value: &ast::Expr, made: &CreateType) -> Option<String> {
+    let TypeDefinition::Enum(labels) = &made.definition else { return None };
+    let mark = EnumMark::new(&made.name, labels);
+    let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    Some(format!("__enums_in(CAST({value} AS text[]), {}, {})", literal(&mark.name), literal(&mark.labels)))
 }
 
 /// `enum_range(NULL::mood)` and its like: what they give, as text.

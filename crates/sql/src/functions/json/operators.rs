@@ -11,17 +11,24 @@ use datafusion_expr::sqlparser::ast::BinaryOperator;
 
 use crate::error::SqlError;
 use crate::functions::enumerations;
+use crate::functions::interval_lists::{INTERVAL_KEY, is_list_of_intervals};
 use crate::functions::table::call;
-use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
 use crate::resolve::type_names::is_text;
 
 /// The function whose texts have the order of documents.
 const ORDER: &str = "__jsonb_order";
 
-/// What a sort by the value compares: of a `jsonb`, the key of its order.
+/// The same, of the elements of an array.
+pub(crate) const ORDERS: &str = "__jsonb_orders";
+
+/// What a sort by the value compares: of a `jsonb`, the key of its order; of an array, the keys of
+/// its elements.
 pub(crate) fn sort_key(value: Expr, field: Option<&Field>) -> Expr {
-    match field.and_then(form_of) {
-        Some(DocumentForm::Jsonb) => call(ORDER, vec![value]),
+    match field.map(|field| (form_of(field), form_in_list(field))) {
+        Some((Some(DocumentForm::Jsonb), _)) => call(ORDER, vec![value]),
+        Some((_, Some(DocumentForm::Jsonb))) => call(ORDERS, vec![value]),
+        _ if field.is_some_and(|field| is_list_of_intervals(field.data_type())) => call(INTERVAL_KEY, vec![value]),
         _ => enumerations::sort_key(value, field),
     }
 }

@@ -13,6 +13,7 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Like, Operator, lit};
 
+use crate::functions::choosing::MAKE_ARRAY;
 use crate::functions::table::call;
 use crate::resolve::documents::shown_form_of;
 
@@ -30,7 +31,7 @@ const SHOWING: [&str; 18] = [
     "json_build_object",
     "jsonb_build_object",
     "__json_pair",
-    "make_array",
+    MAKE_ARRAY,
     "array_agg",
     "struct",
     "named_struct",
@@ -40,7 +41,21 @@ const SHOWING: [&str; 18] = [
 
 /// Fills up the arguments of an expression that shows them.
 pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::AggregateFunction(call) = &mut expr
+        && call.params.distinct
+        && SHOWING.contains(&call.func.name())
+        && let [value] = call.params.args.as_mut_slice()
+        && let Some(filled) = filled(value, schema)
+    {
+        // (What differs is ordered by itself.)
+        call.params.order_by.iter_mut().filter(|key| key.expr == *value).for_each(|key| key.expr = filled.clone());
+        *value = filled;
+        return Ok(Transformed::yes(expr));
+    }
     let values: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if call.func.name() == MAKE_ARRAY && !begins_filled(&call.args, schema) => {
+            return Ok(Transformed::no(expr));
+        }
         Expr::ScalarFunction(call) if SHOWING.contains(&call.func.name()) => call.args.iter_mut().collect(),
         Expr::AggregateFunction(call) if SHOWING.contains(&call.func.name()) => call.params.args.iter_mut().collect(),
         Expr::Like(Like { expr, .. }) => vec![expr],
@@ -49,15 +64,25 @@ pub(super) fn fill_up(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed
     };
     let mut is_changed = false;
     for value in values {
-        let Ok((_, field)) = value.to_field(schema) else { continue };
-        if let Some(TextLimit::Char(n)) = shown_form_of(&field)
-            && let Ok(length) = i64::try_from(n)
-        {
-            *value = call("rpad", vec![std::mem::take(value), lit(length)]);
+        if let Some(filled) = filled(value, schema) {
+            *value = filled;
             is_changed = true;
         }
     }
     Ok(if is_changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Whether the first value that is no literal says that all are `char(n)`: else they are texts.
+fn begins_filled(values: &[Expr], schema: &DFSchema) -> bool {
+    let first = values.iter().find(|value| !matches!(value, Expr::Literal(..)));
+    first.is_some_and(|first| filled(first, schema).is_some())
+}
+
+/// A value of `char(n)` with its spaces.
+fn filled(value: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (_, field) = value.to_field(schema).ok()?;
+    let Some(TextLimit::Char(n)) = shown_form_of(&field) else { return None };
+    Some(call("rpad", vec![value.clone(), lit(i64::try_from(n).ok()?)]))
 }
 
 fn is_match(op: Operator) -> bool {

@@ -40,6 +40,7 @@ use crate::functions::regex::match_operators;
 use crate::functions::settle_numbers::settle_arguments;
 use crate::passes::pass::{Chosen, Loss, Pass, PassEntry};
 use crate::passes::plan::joined_bytes::join_bytes;
+use crate::passes::plan::label_calls::by_places;
 use crate::passes::plan::unions::{match_branches, match_values};
 use crate::time::functions::negate_interval;
 
@@ -249,9 +250,9 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Failure,
     },
     Pass {
-        name: "ranges over times of day",
+        name: "ranges over times of day and intervals",
         run: Settle::Expr(moments::range_over_times),
-        gives: "frames over microseconds",
+        gives: "frames over microseconds and lengths",
         reason: "DataFusion has ranges of numbers and timestamps only",
         example: "SELECT count(*) OVER (ORDER BY ts::time RANGE INTERVAL '1 hour' PRECEDING) AS q FROM w",
         without: Loss::Failure,
@@ -351,6 +352,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "DataFusion computes the argument of every row",
         example: "SELECT sum(10 / (x - 10)) FILTER (WHERE x <> 10) AS q FROM t",
         without: Loss::Failure,
+    },
+    Pass {
+        name: "labels that aggregates choose",
+        run: Settle::Node(by_places),
+        gives: "mode, percentile_disc, and min and max over windows, of the places of labels",
+        reason: "labels are texts to DataFusion, and in the order of texts",
+        example: "SELECT max(__enum_in(s, 'e', 'b\u{1f}a')) OVER () AS q FROM t",
+        without: Loss::WrongAnswer,
     },
     Pass {
         name: "bytes that are joined",

@@ -4,17 +4,23 @@
 //!   Casts of columns are computed by the engine, by the same functions.
 //! - A time of day is cast to an interval and back.
 //! - `sum` and `avg` of times of day are those of the intervals since midnight.
-//! - A RANGE frame with offsets over times of day counts microseconds.
+//! - A RANGE frame with offsets over times of day counts microseconds, one over intervals their
+//!   lengths.
 
 use std::sync::Arc;
 
+use anabranch_batch::order::interval_length;
 use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, Time64MicrosecondArray};
-use arrow::datatypes::{DataType, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    Time64MicrosecondType, TimeUnit,
+};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_datafusion_err, exec_err, plan_err};
 use datafusion_expr::{Expr, ExprSchemable, Volatility, WindowFrameBound, WindowFrameUnits, cast};
 
 use crate::functions::conversions::Conversion;
+use crate::functions::intervals::length_of;
 use crate::time::calendar::MICROS_A_DAY;
 use crate::time::columns::{of_arrow, to_arrow};
 use crate::time::interval::{Interval, Qualifier};
@@ -102,7 +108,8 @@ pub(super) fn sum_times(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     }
 }
 
-/// A RANGE frame with offsets over a time of day, which does not wrap round at midnight.
+/// A RANGE frame with offsets over intervals, or over a time of day, which does not wrap round at
+/// midnight.
 ///
 /// # Errors
 /// A key that has no such frames.
@@ -120,40 +127,61 @@ pub(super) fn range_over_times(expr: Expr, schema: &DFSchema) -> DfResult<Transf
     };
     match key.expr.get_type(schema) {
         Ok(is) if is == anabranch_batch::numeric::TYPE => {
-            return plan_err!(
+            plan_err!(
                 "RANGE with an offset over type numeric is not supported: cast the key of ORDER BY to numeric(p, s) or double precision"
-            );
+            )
         }
-        Ok(TIME) => {}
-        _ => return Ok(Transformed::no(Expr::WindowFunction(call))),
+        Ok(is @ (TIME | INTERVAL)) => {
+            let is_time = is == TIME;
+            let measured = if is_time { in_micros } else { in_length };
+            let (start, end) = (measure(&frame.start_bound, measured)?, measure(&frame.end_bound, measured)?);
+            (call.params.window_frame.start_bound, call.params.window_frame.end_bound) = (start, end);
+            for key in &mut call.params.order_by {
+                let value = std::mem::take(&mut key.expr);
+                key.expr = if is_time { cast(value, DataType::Int64) } else { length_of(value) };
+            }
+            Ok(Transformed::yes(Expr::WindowFunction(call)))
+        }
+        _ => Ok(Transformed::no(Expr::WindowFunction(call))),
     }
-    let (start, end) = (in_micros(&frame.start_bound)?, in_micros(&frame.end_bound)?);
-    (call.params.window_frame.start_bound, call.params.window_frame.end_bound) = (start, end);
-    for key in &mut call.params.order_by {
-        key.expr = cast(std::mem::take(&mut key.expr), DataType::Int64);
-    }
-    Ok(Transformed::yes(Expr::WindowFunction(call)))
 }
 
-/// Months and days say nothing about times of day.
-fn in_micros(bound: &WindowFrameBound) -> DfResult<WindowFrameBound> {
-    let micros = |by: &ScalarValue| -> DfResult<ScalarValue> {
+/// A time of day counts microseconds; months and days say nothing about it.
+fn in_micros(interval: Option<Interval>) -> ScalarValue {
+    ScalarValue::Int64(interval.map(|interval| interval.micros))
+}
+
+/// An interval counts its length.
+fn in_length(interval: Option<Interval>) -> ScalarValue {
+    let length = interval.as_ref().map(nanos_of);
+    ScalarValue::Decimal128(length, DECIMAL128_MAX_PRECISION, 0)
+}
+
+/// The length of an interval, in nanoseconds.
+fn nanos_of(interval: &Interval) -> i128 {
+    let days = IntervalMonthDayNano::new(interval.months, interval.days, 0);
+    interval_length(&days) + i128::from(interval.micros) * 1000
+}
+
+/// The bound as a number.
+fn measure(bound: &WindowFrameBound, measured: fn(Option<Interval>) -> ScalarValue) -> DfResult<WindowFrameBound> {
+    let number = |by: &ScalarValue| -> DfResult<ScalarValue> {
         let interval = match by {
-            by if by.is_null() => return Ok(ScalarValue::Int64(None)),
+            by if by.is_null() => return Ok(measured(None)),
             ScalarValue::IntervalMonthDayNano(Some(interval)) => of_arrow(*interval),
             by => match by.try_as_str().flatten().map(|text| read_interval(text, Qualifier::default())) {
                 Some(Ok(interval)) => interval,
-                _ => return plan_err!("the offset of RANGE over times of day is an interval, not {by}"),
+                _ => return plan_err!("the offset of RANGE over times of day and intervals is an interval, not {by}"),
             },
         };
-        match interval.micros {
+        match nanos_of(&interval) {
             ..0 => Err(exec_datafusion_err!("invalid preceding or following size in window function")),
-            micros => Ok(ScalarValue::Int64(Some(micros))),
+            _ => Ok(measured(Some(interval))),
         }
     };
     Ok(match bound {
         WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
-        WindowFrameBound::Preceding(by) => WindowFrameBound::Preceding(micros(by)?),
-        WindowFrameBound::Following(by) => WindowFrameBound::Following(micros(by)?),
+        WindowFrameBound::Preceding(by) => WindowFrameBound::Preceding(number(by)?),
+        WindowFrameBound::Following(by) => WindowFrameBound::Following(number(by)?),
     })
 }

@@ -9,7 +9,10 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::{Expr, ExprSchemable, cast};
 
 use crate::functions::conversions::ByteaIn;
+use crate::functions::table::call as call_of;
+use crate::passes::expr::marked_literals::read;
 use crate::resolve::common_types::union_type;
+use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Gives the value and the default of a call their common type.
@@ -21,6 +24,18 @@ pub(super) fn match_default(expr: Expr, schema: &DFSchema) -> DfResult<Transform
     let (true, [value, _, default]) = (matches!(call.fun.name(), "lag" | "lead"), call.params.args.as_slice()) else {
         return Ok(Transformed::no(Expr::WindowFunction(call)));
     };
+    let (_, field) = value.to_field(schema)?;
+    let marked = match (form_of(&field), kept_form_of(&field)) {
+        (Some(DocumentForm::Jsonb), _) if matches!(default, Expr::Literal(..)) => {
+            Some(call_of("jsonb_in", vec![default.clone()]))
+        }
+        (None, Some(form)) => read(default, form)?,
+        _ => None,
+    };
+    if let Some(read) = marked {
+        call.params.args[2] = read;
+        return Ok(Transformed::yes(Expr::WindowFunction(call)));
+    }
     let (is, of_default) = (value.get_type(schema)?, default.get_type(schema)?);
     if is == of_default || is.is_null() || of_default.is_null() {
         return Ok(Transformed::no(Expr::WindowFunction(call)));

@@ -1,5 +1,5 @@
-//! Keys that are intervals or `jsonb`, as keys of what is equal: `1 day` and `24:00:00` are one
-//! group, and so are `1.0` and `1`.
+//! Keys that are intervals or `jsonb`, or arrays of them, as keys of what is equal: `1 day` and
+//! `24:00:00` are one group, and so are `1.0` and `1`.
 //!
 //! Law: what PostgreSQL's `=` calls equal is one group, one row of DISTINCT, one partition and one
 //! peer. A group shows the least of its spellings, so that it depends on the group's rows alone.
@@ -24,10 +24,13 @@ use super::interval_sums::{WindowColumn, split};
 use super::set_operations::SetNode;
 use crate::functions::aggregates;
 use crate::functions::distinct_lists::{self, Spelling};
+use crate::functions::interval_lists::is_list_of_intervals;
 use crate::functions::intervals::{INTERVAL, is_interval, length_of};
 use crate::functions::json::operators::sort_key;
+use crate::functions::most_frequent;
+use crate::functions::table::FUNCTIONS;
 use crate::functions::table::call;
-use crate::resolve::documents::{DocumentForm, form_of};
+use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
 use crate::resolve::type_marks::EnumMark;
 
 /// Replaces keys that are intervals, also in subqueries.
@@ -69,6 +72,7 @@ fn in_aggregate(aggregate: Aggregate) -> DfResult<Transformed<LogicalPlan>> {
         counts_distinct(call, &input_schema)
             || orders_spellings(call, &input_schema)
             || lists_distinct(call, &input_schema).is_some()
+            || most_frequent_of(call, &input_schema).is_some()
     };
     let counts = aggregate.aggr_expr.iter().any(is_changed);
     let has_key = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().any(is_key);
@@ -192,6 +196,17 @@ fn lists_distinct(call: &Expr, schema: &DFSchema) -> Option<Spelling> {
     }
 }
 
+/// What the values of `mode(x)` are equal by, in an alias or not.
+fn most_frequent_of(call: &Expr, schema: &DFSchema) -> Option<Spelling> {
+    match call {
+        Expr::Alias(alias) => most_frequent_of(&alias.expr, schema),
+        Expr::AggregateFunction(AggregateFunction { func, params }) if func.name() == "mode" => {
+            spelling_of(params.args.first()?, schema).filter(|by| *by != Spelling::Label)
+        }
+        _ => None,
+    }
+}
+
 /// What values are equal by that are not kept in the order of their type.
 fn spelling_of(value: &Expr, schema: &DFSchema) -> Option<Spelling> {
     if is_interval(value, schema) {
@@ -204,17 +219,20 @@ fn spelling_of(value: &Expr, schema: &DFSchema) -> Option<Spelling> {
     }
 }
 
-/// The result of a call: of a list of values that differ, without those that equal the one before.
+/// The result of a call: of a list of values that differ, without those that equal the one before;
+/// of one that is counted, the most frequent.
 fn result_of(call: &Expr, name: &str, schema: &DFSchema) -> Expr {
     let result = Expr::Column(Column::from_name(name));
-    match lists_distinct(call, schema) {
-        Some(by) => distinct_lists::udf(by).call(vec![result]),
-        None => result,
+    match (lists_distinct(call, schema), most_frequent_of(call, schema)) {
+        (Some(by), _) => distinct_lists::udf(by).call(vec![result]),
+        (None, Some(by)) => most_frequent::udf(by).call(vec![result]),
+        (None, None) => result,
     }
 }
 
 fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
-    if lists_distinct(&call, schema).is_some()
+    let is_mode = most_frequent_of(&call, schema).is_some();
+    if (is_mode || lists_distinct(&call, schema).is_some())
         && let Expr::AggregateFunction(mut call) = call.clone().unalias()
     {
         let value = call.params.args[0].clone();
@@ -222,6 +240,9 @@ fn count_lengths(call: Expr, schema: &DFSchema) -> DfResult<Expr> {
         let by = |expr: Expr, asc| Sort { expr, asc, nulls_first };
         call.params.order_by = vec![by(compared(value.clone(), schema), asc), by(value, true)];
         call.params.distinct = false;
+        if is_mode && let Some(list) = FUNCTIONS.aggregate.get("array_agg") {
+            call.func = list.clone();
+        }
         return Ok(Expr::AggregateFunction(call));
     }
     if orders_spellings(&call, schema)
@@ -369,12 +390,12 @@ fn by_length(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Whether values have several spellings.
 fn is_spelled(expr: &Expr, schema: &DFSchema) -> bool {
-    is_interval(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| is_jsonb(&field))
+    expr.to_field(schema).is_ok_and(|(_, field)| has_spellings(&field))
 }
 
 /// Whether values are ordered by something else than what they are kept as.
 fn is_ordered_by_key(expr: &Expr, schema: &DFSchema) -> bool {
-    is_spelled(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some())
+    is_spelled(expr, schema) || expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of_elements(&field).is_some())
 }
 
 fn is_jsonb(field: &Field) -> bool {
@@ -384,7 +405,7 @@ fn is_jsonb(field: &Field) -> bool {
 /// What is the same for all spellings of a value.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.to_field(schema) {
-        Ok((_, field)) if is_jsonb(&field) || EnumMark::of(&field).is_some() => sort_key(expr, Some(&field)),
+        Ok((_, field)) if *field.data_type() != INTERVAL => sort_key(expr, Some(&field)),
         _ => length_of(expr),
     }
 }
@@ -393,12 +414,14 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Expr {
 fn again(key: &Expr, least: Column, schema: &DFSchema) -> Expr {
     match key.to_field(schema) {
         Ok((_, field)) if is_jsonb(&field) => call("__jsonb_document", vec![Expr::Column(least)]),
+        Ok((_, field)) if form_in_list(&field).is_some() => call("__jsonbs_in", vec![Expr::Column(least)]),
         _ => Expr::Column(least),
     }
 }
 
 pub(super) fn has_spellings(field: &Field) -> bool {
-    *field.data_type() == INTERVAL || is_jsonb(field)
+    let is_of_lists = is_list_of_intervals(field.data_type()) || form_in_list(field) == Some(DocumentForm::Jsonb);
+    *field.data_type() == INTERVAL || is_jsonb(field) || is_of_lists
 }
 
 fn has_interval(schema: &DFSchema) -> bool {

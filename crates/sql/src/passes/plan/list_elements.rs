@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anabranch_batch::TextLimit;
 use arrow::datatypes::Field;
 use datafusion_common::Result as DfResult;
+use datafusion_common::tree_node::Transformed;
 use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{LogicalPlan, Projection};
 
@@ -34,6 +35,16 @@ pub(super) fn mark(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         marked.alias_qualified(relation, name)
     });
     Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
+}
+
+/// The same of all lists that are unnested in a plan, whose elements have an order of their own.
+pub(super) fn mark_all(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let marked = plan.transform_up_with_subqueries(|node| {
+        let has_order = |element: &Element| matches!(element, Element::Label(_) | Element::Text(TextLimit::Jsonb));
+        let is_marked = matches!(node, LogicalPlan::Unnest(_)) && limits_of(&node).iter().flatten().any(has_order);
+        Ok(if is_marked { Transformed::yes(mark(node)?) } else { Transformed::no(node) })
+    });
+    Ok(marked?.data)
 }
 
 /// The function whose answers are marked.

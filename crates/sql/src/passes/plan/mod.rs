@@ -22,7 +22,9 @@ mod interval_keys;
 mod interval_sets;
 mod interval_sums;
 pub(crate) mod joined_bytes;
+pub(crate) mod label_calls;
 mod list_elements;
+mod list_order;
 mod list_tests;
 pub(crate) mod options;
 pub(crate) mod outer_conditions;
@@ -110,6 +112,14 @@ const STEPS: &[Step] = &[
         without: Loss::Cost,
     }),
     Step::Plan(Pass {
+        name: "elements with an order of their own",
+        run: list_elements::mark_all,
+        gives: "elements of arrays of documents and labels marked as such",
+        reason: "Unnest drops the marks of lists, so that documents are sorted as texts",
+        example: "SELECT unnest(ARRAY[j, '9', '10']) AS e FROM codes ORDER BY e LIMIT 2",
+        without: Loss::WrongAnswer,
+    }),
+    Step::Plan(Pass {
         name: "literals in UNION",
         run: unions::match_unions,
         gives: "literals in quotes of the type of the other branches",
@@ -139,6 +149,14 @@ const STEPS: &[Step] = &[
     }),
     Step::Rules,
     Step::Repeated,
+    Step::Plan(Pass {
+        name: "order of arrays in ANY and ALL",
+        run: list_order::compare,
+        gives: "calls that compare arrays, in place of operators",
+        reason: "NULL within an array is the least to the kernels that compare lists",
+        example: "SELECT k FROM t WHERE ARRAY[x] > ALL (SELECT ARRAY[x] FROM u WHERE x > 5)",
+        without: Loss::WrongAnswer,
+    }),
     Step::Plan(Pass {
         name: "marks of documents",
         run: document_marks::replace,

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::TextLimit;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::Transformed;
-use datafusion_common::{DFSchema, Result as DfResult, ScalarValue};
+use datafusion_common::{DFSchema, DFSchemaRef, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::conversions::ByteaIn;
+use crate::functions::enumerations::label_of;
 use crate::functions::table::call;
 use crate::passes::expr::matched::{Choice, misfit};
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
 use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
+use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
@@ -36,9 +37,10 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
     let n = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
     let mut changed = false;
     check_branches("UNION", &inputs.iter().map(Arc::as_ref).collect::<Vec<_>>())?;
-    // Literals beside documents are documents.
-    let has_marks = |input: &&Arc<LogicalPlan>| input.schema().fields().iter().any(|field| form_of(field).is_some());
-    if let Some(marked) = inputs.iter().find(has_marks).map(|input| input.schema().clone()) {
+    // Literals beside documents, uuids and labels are such.
+    let has_marks = |input: &&Arc<LogicalPlan>| input.schema().fields().iter().any(|field| reads_literals(field));
+    let marked: Vec<DFSchemaRef> = inputs.iter().filter(has_marks).map(|input| input.schema().clone()).collect();
+    for marked in marked {
         for input in &mut inputs {
             let read = mark_beside(input.as_ref().clone(), &marked)?;
             changed |= read != **input;
@@ -65,6 +67,20 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Whether literals beside a column are read as values of its type.
+fn reads_literals(field: &Field) -> bool {
+    form_of(field).is_some() || kept_form_of(field).is_some() || EnumMark::of(field).is_some()
+}
+
+/// The text of a column that is a literal.
+fn literal_at(plan: &LogicalPlan, at: usize) -> Option<String> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    match projection.expr.get(at)?.clone().unalias() {
+        Expr::Literal(literal, None) => literal.try_as_str().flatten().map(str::to_owned),
+        _ => None,
+    }
 }
 
 /// Refuses branches whose columns have no type in common.
@@ -94,18 +110,21 @@ pub(crate) fn read_beside(left: LogicalPlan, right: LogicalPlan) -> DfResult<(Lo
     Ok((mark_beside(left, &marks_of_right)?, mark_beside(right, &marks_of_left)?))
 }
 
-/// The plan with its literals read as the documents and the `char(n)` that they stand beside.
+/// The plan with its literals read as the documents, uuids, labels and `char(n)` that they stand
+/// beside.
 fn mark_beside(mut plan: LogicalPlan, other: &DFSchema) -> DfResult<LogicalPlan> {
     for at in 0..plan.schema().fields().len().min(other.fields().len()) {
         let LogicalPlan::Projection(projection) = &plan else { break };
         let (own, beside) = (plan.schema().field(at), other.field(at));
-        let Expr::Literal(literal, None) = projection.expr[at].clone().unalias() else { continue };
-        let Some(text) = literal.try_as_str().flatten() else { continue };
-        let read = match (form_of(beside), kept_form_of(beside)) {
+        let Some(text) = literal_at(&plan, at) else { continue };
+        let read = match (form_of(beside), kept_form_of(beside), EnumMark::of(beside)) {
             _ if !own.data_type().is_string() => continue,
-            (Some(DocumentForm::Jsonb), _) => call("jsonb_in", vec![lit(text)]),
-            (None, Some(form @ TextLimit::Char(_))) => {
-                let fitted = form.fit(text).unwrap_or(text.into()).into_owned();
+            (Some(DocumentForm::Jsonb), ..) => call("jsonb_in", vec![lit(text)]),
+            (None, None, Some(mark)) if mark.place(&text).is_none() => return plan_err!("{}", mark.misfit(&text)),
+            (None, None, Some(mark)) => label_of(lit(text), &mark),
+            (None, Some(form), _) => {
+                let Some(fitted) = form.fit(&text) else { return plan_err!("{}", form.misfit(&text)) };
+                let fitted = fitted.into_owned();
                 Expr::Literal(ScalarValue::Utf8View(Some(fitted)), Some(FieldMetadata::from(beside.metadata())))
             }
             _ => continue,

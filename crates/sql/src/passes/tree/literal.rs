@@ -1,5 +1,6 @@
 //! Literals and calls that DataFusion reads otherwise than PostgreSQL.
 
+use anabranch_batch::TextLimit;
 use datafusion_expr::sqlparser::ast::{
     self, AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr,
     FunctionArguments, Subscript, UnaryOperator,
@@ -214,7 +215,14 @@ fn cut_to_length(expr: &Expr) -> Option<Expr> {
     else {
         return None;
     };
-    cut_text(data_type, &format!("CAST({inner} AS text)"))
+    let is_letter = text_limit(data_type).ok()? == Some(TextLimit::Letter);
+    match inner.as_ref() {
+        // (A number is the code of the letter.)
+        Expr::Value(value) if is_letter && matches!(&value.value, ast::Value::Number(digits, _) if digits != "0") => {
+            cut_text(data_type, &format!("chr({inner})"))
+        }
+        _ => cut_text(data_type, &format!("CAST({inner} AS text)")),
+    }
 }
 
 /// A text in the form of a type of texts.

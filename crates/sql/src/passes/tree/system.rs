@@ -109,7 +109,7 @@ pub(super) fn empty_array(expr: &mut Expr, catalog: &dyn Catalog) {
 /// Of a domain's condition that cannot be read.
 pub(super) fn user_types(expr: &mut Expr, catalog: &dyn Catalog) -> Result<()> {
     let text = match expr {
-        Expr::Cast { expr: value, data_type: data_type @ DataType::Custom(..), .. } => {
+        Expr::Cast { expr: value, data_type: data_type @ (DataType::Custom(..) | DataType::Array(_)), .. } => {
             cast_text(value, data_type, catalog)?
         }
         Expr::TypedString(typed) if matches!(typed.data_type, DataType::Custom(..)) => {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! FROM t                          SELECT * FROM t
+//! EXISTS (SELECT WHERE b > 1)     EXISTS (SELECT NULL WHERE b > 1)
 //! FROM t SELECT a WHERE b > 1     SELECT a FROM t WHERE b > 1
 //! ```
 
@@ -33,6 +34,10 @@ const N_OWN: usize = 10;
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
+        if words_at(tokens, at, &["SELECT", "WHERE"]) && is_existence(tokens, at) {
+            let span = tokens[at].span;
+            tokens.insert(at + 1, TokenWithSpan { token: Token::make_keyword("NULL"), span });
+        }
         if words_at(tokens, at, &["FROM"]) && begins_query(tokens, at) {
             let (select, end) = items(tokens, at);
             let items: Vec<TokenWithSpan> = match select {
@@ -51,6 +56,12 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
+}
+
+/// Whether the query that begins at the token is looked at for its rows alone.
+fn is_existence(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is_open = at.checked_sub(1).is_some_and(|before| tokens[before].token == Token::LParen);
+    is_open && at.checked_sub(2).is_some_and(|before| words_at(tokens, before, &["EXISTS"]))
 }
 
 /// Whether a query may begin at the token.

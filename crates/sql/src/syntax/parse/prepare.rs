@@ -1,21 +1,26 @@
 //! `PREPARE`, `EXECUTE`, `DEALLOCATE`.
 
+use anabranch_batch::TextLimit;
 use arrow::datatypes::DataType;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::Token;
 
 use super::{Input, parse};
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::types::{arrow_type, user_name};
+use crate::resolve::types::{arrow_type, element_limit, text_limit, user_name};
 use crate::syntax::statement::{Execute, Parsed, Prepare, Statement};
 use crate::syntax::typed_parameters::CastParameters;
+
+/// The type of a parameter, the cast that says it, and the form of its values.
+type DeclaredParameter = (Option<DataType>, (Option<String>, Option<TextLimit>));
 
 impl Input<'_> {
     /// `PREPARE name [(type, ..)] AS statement`.
     pub(super) fn prepare(&mut self) -> Result<Statement> {
         self.expect("PREPARE")?;
         let name = self.identifier()?;
-        let (types, casts) = self.parameter_types()?.into_iter().unzip();
+        let (types, said): (Vec<_>, Vec<_>) = self.parameter_types()?.into_iter().unzip();
+        let (casts, forms) = said.into_iter().unzip();
         self.expect("AS")?;
         let at = self.next_offset();
         let (text, statement) = self.inner_of(casts)?;
@@ -25,27 +30,30 @@ impl Input<'_> {
             error.position = Some(at);
             return Err(error);
         }
-        Ok(Statement::Prepare(Prepare { name, types, text, statement }))
+        Ok(Statement::Prepare(Prepare { name, types, forms, text, statement }))
     }
 
-    /// `(type, ..)`, each with the cast that says a type that Arrow lacks; `unknown` leaves a type
-    /// to what the parameter stands beside.
-    fn parameter_types(&mut self) -> Result<Vec<(Option<DataType>, Option<String>)>> {
+    /// `(type, ..)`, each with the cast that says a type that Arrow lacks, or with the form of its
+    /// values; `unknown` leaves a type to what the parameter stands beside.
+    fn parameter_types(&mut self) -> Result<Vec<DeclaredParameter>> {
         let mut types = Vec::new();
         if !self.eat_token(&Token::LParen) {
             return Ok(types);
         }
         loop {
             types.push(match self.eat("UNKNOWN") {
-                true => (None, None),
+                true => (None, (None, None)),
                 false => {
                     let sql = self.parser.parse_data_type()?;
-                    let is_document = matches!(sql, ast::DataType::JSON | ast::DataType::JSONB);
+                    let form = text_limit(&sql)?.or(element_limit(&sql)?);
+                    let form = form.filter(|form| *form == TextLimit::Uuid);
+                    let is_document = matches!(sql, ast::DataType::JSON | ast::DataType::JSONB)
+                        || form.is_none() && element_limit(&sql)?.is_some();
                     let cast = (is_document || user_name(&sql).is_some()).then(|| format!("::{sql}"));
                     match user_name(&sql) {
                         // (Whether there is such a type, the cast tells.)
-                        Some(_) => (None, cast),
-                        None => (Some(arrow_type(&sql)?), cast),
+                        Some(_) => (None, (cast, form)),
+                        None => (Some(arrow_type(&sql)?), (cast, form)),
                     }
                 }
             });

@@ -5,6 +5,7 @@
 //! N'ab'                   'ab'
 //! current_timestamp(0)    CAST(current_timestamp AS timestamptz(0))
 //! interval(0) '1.6 s'     CAST('1.6 s' AS interval(0))
+//! '1 h'::interval PRECEDING     INTERVAL '1 h' PRECEDING
 //! ```
 
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -16,6 +17,12 @@ use crate::resolve::types::refused;
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {
+        if is_bound(tokens, at) {
+            let text = tokens[at].token.clone();
+            tokens[at].token = Token::make_keyword("INTERVAL");
+            tokens[at + 1].token = text;
+            tokens.remove(at + 2);
+        }
         match &tokens[at].token {
             Token::NationalStringLiteral(text) => tokens[at].token = Token::SingleQuotedString(text.clone()),
             Token::Word(Word { value, quote_style: None, .. }) => {
@@ -40,6 +47,13 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
 fn is_type(name: &str) -> bool {
     const REFUSED: [&str; 7] = ["inet", "cidr", "macaddr", "macaddr8", "money", "tsvector", "tsquery"];
     matches!(name, "bpchar" | "nchar") || REFUSED.contains(&name) || name.ends_with("range") && refused(name).is_some()
+}
+
+/// Whether an interval that is cast from a text is the bound of a frame.
+fn is_bound(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is_cast = tokens.get(at + 1).is_some_and(|token| token.token == Token::DoubleColon);
+    let ends = |word| words_at(tokens, at + 2, &["INTERVAL", word]);
+    is_text(tokens, at) && is_cast && (ends("PRECEDING") || ends("FOLLOWING"))
 }
 
 fn is_text(tokens: &[TokenWithSpan], at: usize) -> bool {

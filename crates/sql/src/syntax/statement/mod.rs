@@ -11,6 +11,7 @@ mod write;
 
 use std::ops::Range;
 
+use anabranch_batch::TextLimit;
 use arrow::datatypes::DataType;
 use datafusion_expr::sqlparser::ast;
 
@@ -205,6 +206,8 @@ pub struct Prepare {
     pub name: String,
     /// Types of `$1`, `$2` .. as far as they are said.
     pub types: Vec<Option<DataType>>,
+    /// Forms of their values, of those that are uuids or arrays of them.
+    pub forms: Vec<Option<TextLimit>>,
     /// The statement as written.
     pub text: String,
     /// The statement.
