@@ -9,9 +9,10 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, FieldRef, Float32Typ
 use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{
-    ColumnarValue, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_names::call_name;
 use crate::resolve::documents::is_kind_of_text;
 
 /// The name of [`OneRow`].
@@ -166,6 +167,10 @@ impl ScalarUDFImpl for FloatArithmetic {
             FloatVerb::Multiply => "float_multiply",
             FloatVerb::Divide => "float_divide",
         }
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        call_name(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {

@@ -25,6 +25,7 @@ use datafusion_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_names::call_name;
 use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
@@ -70,6 +71,10 @@ impl ScalarUDFImpl for Arithmetic {
             Verb::Remainder => "numeric_remainder",
             Verb::Negate => "numeric_negate",
         }
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        call_name(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {
@@ -249,6 +254,10 @@ impl Negative {
 impl ScalarUDFImpl for Negative {
     fn name(&self) -> &str {
         NEGATIVE
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        call_name(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {
