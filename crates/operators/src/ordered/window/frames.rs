@@ -18,11 +18,16 @@ use super::extremes;
 use super::spans::{Peers, holders, pieces, spans};
 use super::spec::WindowSpec;
 use crate::aggregate::{Aggregate, AggregateSpec};
+use crate::made::note_made;
 use crate::ordered::versions::Version;
+use anabranch_flow::account::midway;
 use anabranch_flow::tactic::{Output, Timed};
 
 /// Rows whose frames are looked at together, where values are kept in order.
 const PIECE_ROWS: usize = 64;
+/// What a change takes until it is in the aggregate, about: its columns, their copy in order, and
+/// what orders them.
+const CHANGE_BYTES: usize = 200;
 
 /// The rows of all versions, and who are peers.
 pub(super) struct Frames<'a> {
@@ -125,6 +130,7 @@ impl Frames<'_> {
             }
         };
         let values = or_zero(call, values);
+        note_made(&values);
         let failed = in_force(&out.errors, n_rows).into_iter().enumerate();
         let message = |(batch, row): (usize, usize)| message_of(&out.errors[batch], row);
         Results { values, failed: failed.filter_map(|(row, of)| Some((row, message(of?)))).collect() }
@@ -151,11 +157,12 @@ impl Frames<'_> {
     fn changes(&self, call: &AggregateCall, frame: &WindowFrame, least: usize) -> Batch {
         let (mut elements, mut numbers) = (Vec::new(), Vec::new());
         let (mut times, mut diffs): (Vec<Time>, Vec<i64>) = (Vec::new(), Vec::new());
-        // (Values in order are looked at for each row of a piece; an accumulator sees each once.)
-        let rows_max = if call.function.is_ordered() { PIECE_ROWS } else { usize::MAX };
         for (number, version) in self.versions.iter().enumerate() {
-            let holders = holders(version, &self.spans(version, frame, least));
+            let spans = self.spans(version, frame, least);
+            let rows_max = if call.function.is_ordered() { piece_rows(&spans) } else { usize::MAX };
+            let holders = holders(version, &spans);
             for (element, span) in of(version).zip(&holders) {
+                let n_before = elements.len();
                 for rows in pieces(span, element, self.peers.of(element), frame.exclude) {
                     let mut from = rows.start;
                     while from < rows.end {
@@ -170,6 +177,8 @@ impl Frames<'_> {
                         from = to;
                     }
                 }
+                // (A list of all rows before, for each row: they grow with the square.)
+                midway::makes((elements.len() - n_before) * CHANGE_BYTES);
             }
         }
         let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(numbers))];
@@ -180,6 +189,14 @@ impl Frames<'_> {
         let (times, diffs) = (Times::Column(times.into()), Diffs::Column(diffs.into()));
         Batch::with_len(Columns::from(columns), elements.len(), times, diffs)
     }
+}
+
+/// Rows of a piece: values in order are looked at for each of its rows (an accumulator sees each
+/// once), so a piece holds not many more than a frame does. Each value is in all pieces of its rows,
+/// so large frames have large pieces.
+fn piece_rows(spans: &[Range<usize>]) -> usize {
+    let n_held: usize = spans.iter().map(|span| span.len()).sum();
+    PIECE_ROWS.max(n_held / spans.len().max(1))
 }
 
 /// The rows of a version.
