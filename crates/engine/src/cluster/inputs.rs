@@ -134,6 +134,11 @@ impl Cluster {
         self.deferred.commits()
     }
 
+    /// The commit before those that wait for a flush, if some do.
+    pub(crate) fn deferred_after(&self) -> Option<Time> {
+        self.deferred.before()
+    }
+
     /// How long commits may wait for more, since workers have rows that they have not taken in;
     /// `None` if nothing waits, or not any longer.
     pub(crate) fn patience(&self) -> Option<Duration> {

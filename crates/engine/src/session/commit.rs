@@ -397,8 +397,9 @@ impl Session {
             return self.cluster.flush();
         }
         // (No arrangement is read as of a time that dataflows pass over: all are let go up to it.)
+        let Some(after) = self.cluster.deferred_after() else { return self.cluster.flush() };
         let since = self.forget();
-        let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
+        let horizons = self.dataflows.horizons(|arrangement| self.one_time_until(arrangement, after));
         self.cluster.flush_as_one(&since, horizons);
     }
 
@@ -422,7 +423,7 @@ impl Session {
     /// what is added up before it is worked on costs once.
     fn set_horizons(&mut self, before: Time) {
         self.allow_compaction();
-        let horizons = self.dataflows.horizons(|arrangement| self.forgettable(arrangement));
+        let horizons = self.dataflows.horizons(|arrangement| self.one_time_until(arrangement, before));
         self.cluster.set_horizons(before, horizons);
     }
 

@@ -106,12 +106,23 @@ impl Session {
     /// The time up to which an arrangement may be let go: history is kept for relations, not for
     /// what queries share.
     pub(super) fn forgettable(&self, arrangement: ArrangementId) -> Time {
+        let retained = self.retained(arrangement);
+        let is_owned = self.dataflows.is_owned(arrangement);
+        let pin = if is_owned { self.timeline.first_pin_after(Time::MIN) } else { None };
+        pin.map_or(retained, |pin| pin.min(retained))
+    }
+
+    /// The time up to which an arrangement need not tell apart the times after this one. (A pin
+    /// before them reads none of them.)
+    pub(super) fn one_time_until(&self, arrangement: ArrangementId, after: Time) -> Time {
+        let retained = self.retained(arrangement);
+        self.timeline.first_pin_after(after).map_or(retained, |pin| pin.min(retained))
+    }
+
+    fn retained(&self, arrangement: ArrangementId) -> Time {
         let last = self.timeline.last();
         match self.dataflows.is_owned(arrangement) {
-            true => {
-                let retained = last.saturating_sub(self.settings.retain_history_micros);
-                self.timeline.first_pin().map_or(retained, |pin| pin.min(retained))
-            }
+            true => last.saturating_sub(self.settings.retain_history_micros),
             false => last,
         }
     }

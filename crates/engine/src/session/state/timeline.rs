@@ -58,9 +58,9 @@ impl Timeline {
         pin
     }
 
-    /// The first commit that is pinned.
-    pub fn first_pin(&self) -> Option<Time> {
-        self.pins.iter().filter_map(Weak::upgrade).map(|pin| *pin).min()
+    /// The first commit after a time that is pinned.
+    pub fn first_pin_after(&self, time: Time) -> Option<Time> {
+        self.pins.iter().filter_map(Weak::upgrade).map(|pin| *pin).filter(|pin| *pin > time).min()
     }
 
     /// Goes on behind the commit at `last`, of an earlier run.
