@@ -448,27 +448,41 @@ impl Connection {
         })
     }
 
-    /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves
-    /// others.
+    /// Has a statement done.
     fn awaited(
         &mut self,
         statement: &Parsed,
         run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
     ) -> Result<Outcome, Error> {
-        let deadline = match &statement.statement {
-            Statement::Fetch(fetch) => fetch_deadline(fetch)?,
-            _ => None,
-        };
         let manner = Manner::of(&statement.statement);
+        let Statement::Fetch(fetch) = &statement.statement else {
+            let outcome = self.attempt(manner, run)?;
+            return Ok(self.noted(outcome));
+        };
+        let timeout = self.client.lock().unwrap_or_else(PoisonError::into_inner).variables.statement_timeout();
+        self.interrupt.limit(timeout);
+        let fetched = self.fetch_awaited(fetch_deadline(fetch), manner, run);
+        self.interrupt.unlimit();
+        self.failing(fetched)
+    }
+
+    /// Has a FETCH done. A FETCH without changes waits here, and the engine serves others.
+    fn fetch_awaited(
+        &mut self,
+        deadline: Result<Option<Instant>, Error>,
+        manner: Manner,
+        run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
+    ) -> Result<Outcome, Error> {
+        let deadline = deadline?;
         loop {
             let outcome = self.attempt(manner, run.clone())?;
-            let Statement::Fetch(_) = &statement.statement else { return Ok(self.noted(outcome)) };
             let awaited = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.awaited.clone();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let Some(subscription) = awaited.filter(|_| left.is_none_or(|left| !left.is_zero())) else {
                 return Ok(outcome);
             };
             self.interrupt.check()?;
+            let left = [left, self.interrupt.left()].into_iter().flatten().min();
             self.await_alarm(&subscription, left)?;
         }
     }

@@ -166,19 +166,38 @@ fn as_decoded_csv(copy: &CopyFrom, path: &str, fields: &[Field]) -> Option<CopyF
     Some(decoded)
 }
 
-/// The columns that the file's stand for: those named, or all.
+/// The columns that a COPY of a table reads or writes: those named, or all that are not generated.
+///
+/// # Errors
+/// `Invalid` for a column that is not there, is generated, or is named twice.
 pub(super) fn copy_fields(object: &Object, names: &[String]) -> Result<Vec<Field>, Error> {
+    let generated = object.rules.computed();
     if names.is_empty() {
-        return Ok(object.schema.fields().iter().map(|field| field.as_ref().clone()).collect());
+        let fields = object.schema.fields().iter().enumerate();
+        let given = fields.filter(|(place, _)| !generated.contains(place));
+        return Ok(given.map(|(_, field)| field.as_ref().clone()).collect());
     }
-    let field = |name: &String| {
-        object.schema.field_with_name(name).cloned().map_err(|_| {
-            let error = Error::invalid(format!("column \"{name}\" of table \"{}\" does not exist", object.name));
-            match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
-                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-                None => error,
-            }
-        })
-    };
-    names.iter().map(field).collect()
+    let mut fields: Vec<Field> = Vec::with_capacity(names.len());
+    for name in names {
+        let Ok(place) = object.schema.index_of(name) else { return Err(no_column(object, name)) };
+        if generated.contains(&place) {
+            return Err(Error::invalid(format!("column \"{name}\" is a generated column"))
+                .with_sqlstate("42P10")
+                .with_detail("Generated columns cannot be used in COPY."));
+        }
+        if fields.iter().any(|field| field.name() == name) {
+            return Err(Error::invalid(format!("column \"{name}\" specified more than once")).with_sqlstate("42701"));
+        }
+        fields.push(object.schema.field(place).clone());
+    }
+    Ok(fields)
+}
+
+fn no_column(object: &Object, name: &str) -> Error {
+    let error =
+        Error::invalid(format!("column \"{name}\" of table \"{}\" does not exist", object.name)).with_sqlstate("42703");
+    match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
+        Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+        None => error,
+    }
 }

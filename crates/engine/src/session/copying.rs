@@ -13,7 +13,7 @@ use std::time::Duration;
 use anabranch_sql::parse::parse_query;
 use anabranch_sql::statement::{Copied, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, SchemaRef};
 
 use super::copy::copy_fields;
 use super::keys::SeenKeys;
@@ -199,10 +199,12 @@ impl Session {
             }
             Copied::Query(query) => self.select(query, None)?,
             Copied::Table { name, columns } => {
-                let columns = match columns.is_empty() {
-                    true => "*".to_owned(),
-                    false => columns.iter().map(quoted).collect::<Vec<_>>().join(", "),
+                let columns = match (self.catalog.find(name), columns.is_empty()) {
+                    (Some(object), _) => copy_fields(object, columns)?.iter().map(Field::name).map(quoted).collect(),
+                    (None, true) => vec!["*".to_owned()],
+                    (None, false) => columns.iter().map(quoted).collect::<Vec<_>>(),
                 };
+                let columns = columns.join(", ");
                 self.select(&*parse_query(&format!("SELECT {columns} FROM {}", quoted(name)))?, None)?
             }
         };
