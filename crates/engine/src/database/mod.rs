@@ -12,6 +12,7 @@
 mod alarm;
 mod beside;
 mod connection;
+mod cursors;
 mod engine;
 mod prepared;
 

@@ -5,13 +5,14 @@
 //! connection is said before, if the client can still be told.
 //!
 //! Reading order: [`startup`] (who is it), this file (which message means what), [`client`],
-//! [`simple`], [`extended`], [`pipeline`] (what statements up to Sync share), [`answers`] (rows and
-//! changes), [`copy`].
+//! [`simple`], [`extended`], [`lent`] (portals in SQL), [`pipeline`] (what statements up to Sync
+//! share), [`answers`] (rows and changes), [`copy`].
 
 mod answers;
 mod client;
 mod copy;
 mod extended;
+mod lent;
 mod options;
 mod pipeline;
 mod simple;
@@ -175,7 +176,7 @@ impl ServerClient<'_> {
             // What is left of a COPY that failed.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
             _ if self.is_skipping => {}
-            Message::Parse { name, sql, types } => self.parse(name, &sql, types),
+            Message::Parse { name, sql, types } => self.parse(name, &sql, types)?,
             Message::Bind(bind) => self.bind(bind),
             Message::Describe(named) => self.describe(&named),
             Message::Execute { portal, rows_max } => self.execute(&portal, rows_max)?,

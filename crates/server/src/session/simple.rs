@@ -52,7 +52,8 @@ impl ServerClient<'_> {
     fn run_one(&mut self, script: &Arc<str>, parsed: Arc<Parsed>) -> Result<bool, Broken> {
         let tag = command_tag(&parsed.statement);
         self.shared.metrics.statements.inc();
-        let result = match self.connection.execute_one(script, &parsed) {
+        let ran = self.with_portals(&parsed.statement, |client| client.connection.execute_one(script, &parsed))?;
+        let result = match ran {
             Ok(Outcome::Rows(rows)) => self.send_all(tag, &rows)?,
             Ok(Outcome::Done { tag, detail }) => {
                 self.done(&tag, detail.as_deref());
