@@ -23,6 +23,7 @@ use super::alarm::{Alarm, Rung};
 use super::beside::Here;
 use super::engine::Engine;
 use super::prepared::Remembered;
+use crate::backends::Backend;
 use crate::contained::contained;
 use crate::copy::decode::Block;
 use crate::error::Error;
@@ -399,6 +400,11 @@ impl Connection {
         Transaction::state(self.client.lock().unwrap_or_else(PoisonError::into_inner).transaction.as_ref())
     }
 
+    /// The words of a statement's command tag, without counts.
+    pub fn tag(&self, statement: &Statement) -> &'static str {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).tag(statement)
+    }
+
     /// How many statements this connection has answered on its own thread, for tests.
     #[doc(hidden)]
     pub fn answered_here(&self) -> u64 {
@@ -417,6 +423,13 @@ impl Connection {
     pub fn log_in(&mut self, user: &str) -> Result<(), Error> {
         let user = user.to_owned();
         self.call(move |session| session.log_in(&user))
+    }
+
+    /// Lists the connection among the clients that others see, until it ends.
+    pub fn appear(&mut self, backend: Arc<Backend>) {
+        let backends = &mut self.client.lock().unwrap_or_else(PoisonError::into_inner).backends;
+        backends.all.enter(Arc::clone(&backend));
+        backends.own = Some(backend);
     }
 
     /// Refuses statements that write from now on; that cannot be taken back.
@@ -567,6 +580,8 @@ impl Drop for Connection {
             let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
         }
         let client = Arc::clone(&self.client);
+        let backends = client.lock().unwrap_or_else(PoisonError::into_inner).backends.clone();
+        backends.own.iter().for_each(|own| backends.all.leave(own));
         let _ = self.engine.tell(move |session| {
             session.close_client(&mut client.lock().unwrap_or_else(PoisonError::into_inner));
         });

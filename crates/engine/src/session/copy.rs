@@ -9,6 +9,8 @@
 //! spool is read once more, to compare these keys themselves.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -17,6 +19,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 
 use super::commit::target;
+use super::copying::of_file;
 use super::keys::SeenKeys;
 use super::outcome::{Outcome, SourceState, SourceStatus};
 use super::state::Session;
@@ -40,6 +43,7 @@ pub(super) fn refuse_follow(options: &BTreeMap<String, String>, reads: &str) -> 
 impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
         let CopyEnd::Path(path) = &copy.from else { return self.begin_copy_in(copy) };
+        check_file(path)?;
         if Session::is_decoded(copy) {
             return self.begin_copy_in(copy);
         }
@@ -145,6 +149,22 @@ impl Session {
         });
         self.progress.publish(statuses);
     }
+}
+
+/// Refuses what is neither a file nor a folder: the engine would wait for whoever writes to a pipe.
+/// A file that may not be read is refused, too.
+fn check_file(path: &str) -> Result<(), Error> {
+    let place = Path::new(path);
+    if place.is_file() {
+        return File::open(place).map(|_| ()).map_err(|error| of_file(path, "read", &error));
+    }
+    if !place.exists() || place.is_dir() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("\"{path}\" is no regular file"))
+        .with_sqlstate("42809")
+        .with_detail("All others would wait until a pipe is written to.")
+        .with_hint("COPY .. FROM STDIN reads a pipe: psql -c \"COPY t FROM STDIN\" < pipe."))
 }
 
 /// The COPY of a CSV file as the decoder here reads it, where columns are of types that connectors

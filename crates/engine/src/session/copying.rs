@@ -115,12 +115,7 @@ impl Session {
     fn placed(&self, object: &Object, copy: &CopyIn, block: &Block, batch: &RecordBatch) -> Option<Error> {
         (0..batch.num_rows()).find_map(|row| {
             let error = self.fit_copied(object, &copy.fields, batch.slice(row, 1)).err()?;
-            let place = block.place(&copy.table, row);
-            let detail = match &error.detail {
-                Some(detail) => format!("{detail} ({place})"),
-                None => place,
-            };
-            Some(error.with_detail(detail))
+            Some(error.with_context(block.place(&copy.table, row)))
         })
     }
 
@@ -329,7 +324,7 @@ impl Session {
     }
 }
 
-fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
+pub(super) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => "58P01",
         std::io::ErrorKind::PermissionDenied => "42501",

@@ -185,7 +185,7 @@ fn errors_name_line_and_column_and_leave_nothing() {
         let error = send(&mut here, &format!("COPY t FROM STDIN {options}"), bytes, 3).unwrap_err();
         assert_eq!(error.sqlstate(), code, "{error:?}");
         assert!(error.message.contains(message), "{error:?}");
-        assert!(error.detail.clone().unwrap_or_default().contains(place), "{error:?}");
+        assert!(error.context().unwrap_or_default().contains(place), "{error:?}");
         assert_eq!(ask(&mut here, "SELECT * FROM t"), ["5 old"]);
         assert_eq!(here.copy_data(b"1\ta\n").unwrap_err().sqlstate(), "08P01");
     }

@@ -175,6 +175,7 @@ impl ServerClient<'_> {
         };
         if let State::Bound = portal.state {
             self.shared.metrics.statements.inc();
+            self.peer.runs(&statement.text);
             let values = &portal.values;
             let ran = self.with_portals_of(prepared.text(), |client| client.connection.run(prepared, values))?;
             portal.state = match ran {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, Outcome, Together, TransactionState, command_tag, together};
+use anabranch_engine::{Error, Outcome, Together, TransactionState, together};
 use anabranch_sql::Parsed;
 
 use super::client::ServerClient;
@@ -50,7 +50,7 @@ impl ServerClient<'_> {
 
     /// Runs one statement; whether it went well.
     fn run_one(&mut self, script: &Arc<str>, parsed: Arc<Parsed>) -> Result<bool, Broken> {
-        let tag = command_tag(&parsed.statement);
+        let tag = self.connection.tag(&parsed.statement);
         self.shared.metrics.statements.inc();
         let ran = self.with_portals(&parsed.statement, |client| client.connection.execute_one(script, &parsed))?;
         let result = match ran {

@@ -79,7 +79,8 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
             relation.checks.iter().enumerate().map(move |(n, check)| (check_oid(relation, n), &check.1))
         });
         let (_, condition) = checks.into_iter().find(|(known, _)| *known == oid)?;
-        Some(text(&format!("CHECK (({condition}))")))
+        let is_pretty = matches!(args.get(1), Some(ScalarValue::Boolean(Some(true))));
+        Some(text(&if is_pretty { format!("CHECK ({condition})") } else { format!("CHECK (({condition}))") }))
     }),
     ("pg_get_userbyid", Gives::Text, |_, _| Some(text(DATABASE))),
     ("pg_table_is_visible", Gives::Bool, |snapshot, args| {

@@ -135,6 +135,11 @@ impl DescribedRelation {
         }
     }
 
+    /// Whether a column of a table is declared NOT NULL. Columns of views are not.
+    pub fn forbids_null(&self, column: usize) -> bool {
+        self.kind == 'r' && (!self.schema.field(column).is_nullable() || self.primary_key.contains(&column))
+    }
+
     /// Whether a column is computed of others.
     pub fn is_computed(&self, column: usize) -> bool {
         matches!(self.made.get(column), Some(Made::Computed(_)))
