@@ -240,3 +240,38 @@ fn each(rows: &Rows, mut look: impl FnMut(&Row<'_>)) {
         (0..batch.num_rows()).for_each(|row| look(&Row { batch, row }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_engine::{Database, DatabaseOptions};
+
+    use super::*;
+
+    #[test]
+    fn queues_syncs_and_the_state_of_views_are_told() {
+        let folder = std::env::temp_dir().join(format!("anabranch-metrics-{}", std::process::id()));
+        let options = DatabaseOptions { path: Some(folder.clone()), ..DatabaseOptions::default() };
+        let database = Database::open(options).unwrap();
+        let mut connection = database.connect().unwrap();
+        connection.execute("CREATE TABLE t (a int, b int)").unwrap();
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a").unwrap();
+        connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 1000) AS g").unwrap();
+        connection.query("SELECT count(*) FROM v").unwrap();
+        let text = Metrics::new().text(&mut connection);
+        let value = |name: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("{name}: {text}"))
+        };
+        assert!(value("anabranch_fsync_seconds_count ") >= 1.0);
+        assert!(value("anabranch_fsync_seconds_sum ") > 0.0);
+        let all = value("anabranch_fsync_seconds_bucket{le=\"+Inf\"}");
+        assert!((all - value("anabranch_fsync_seconds_count ")).abs() < 0.5);
+        for name in ["anabranch_requests_waiting ", "anabranch_commits_waiting ", "anabranch_backlog_bytes "] {
+            assert!(value(name) >= 0.0);
+        }
+        let of_view = ["state", "arrangements"].map(|part| format!("anabranch_state_bytes{{view=\"v\",part=\"{part}\"}}"));
+        assert!(of_view.iter().map(|name| value(name)).sum::<f64>() > 0.0, "{text}");
+        drop((connection, database));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
