@@ -85,14 +85,6 @@ impl Interrupt {
         self.0.deadline.store(0, Ordering::Relaxed);
     }
 
-    /// Time that the statement has left; `None` without a limit.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        match self.0.deadline.load(Ordering::Relaxed) {
-            0 => None,
-            deadline => Some(Duration::from_micros(deadline.saturating_sub(now_micros()))),
-        }
-    }
-
     /// An error of kind `Cancelled` when a stop was asked for, or the statement's time is over.
     ///
     /// # Errors

@@ -269,7 +269,8 @@ mod tests {
         for name in ["anabranch_requests_waiting ", "anabranch_commits_waiting ", "anabranch_backlog_bytes "] {
             assert!(value(name) >= 0.0);
         }
-        let of_view = ["state", "arrangements"].map(|part| format!("anabranch_state_bytes{{view=\"v\",part=\"{part}\"}}"));
+        let of_view =
+            ["state", "arrangements"].map(|part| format!("anabranch_state_bytes{{view=\"v\",part=\"{part}\"}}"));
         assert!(of_view.iter().map(|name| value(name)).sum::<f64>() > 0.0, "{text}");
         drop((connection, database));
         std::fs::remove_dir_all(folder).unwrap();

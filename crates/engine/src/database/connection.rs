@@ -473,20 +473,20 @@ impl Connection {
             return Ok(self.noted(outcome));
         };
         let timeout = self.client.lock().unwrap_or_else(PoisonError::into_inner).variables.statement_timeout();
-        self.interrupt.limit(timeout);
-        let fetched = self.fetch_awaited(fetch_deadline(fetch), manner, run);
-        self.interrupt.unlimit();
+        let ends = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let fetched = fetch_deadline(fetch).and_then(|deadline| self.fetch_awaited(deadline, ends, manner, run));
         self.failing(fetched)
     }
 
-    /// Has a FETCH done. A FETCH without changes waits here, and the engine serves others.
+    /// Has a FETCH done. A FETCH without changes waits here, and the engine serves others. `ends`
+    /// is when `statement_timeout` ends it: each attempt alone is shorter.
     fn fetch_awaited(
         &mut self,
-        deadline: Result<Option<Instant>, Error>,
+        deadline: Option<Instant>,
+        ends: Option<Instant>,
         manner: Manner,
         run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
     ) -> Result<Outcome, Error> {
-        let deadline = deadline?;
         loop {
             let outcome = self.attempt(manner, run.clone())?;
             let awaited = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.awaited.clone();
@@ -495,7 +495,11 @@ impl Connection {
                 return Ok(outcome);
             };
             self.interrupt.check()?;
-            let left = [left, self.interrupt.left()].into_iter().flatten().min();
+            let time = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            if time.is_some_and(|time| time.is_zero()) {
+                return Err(Error::timed_out());
+            }
+            let left = [left, time].into_iter().flatten().min();
             self.await_alarm(&subscription, left)?;
         }
     }

@@ -9,6 +9,7 @@
 
 use anabranch_engine::Error;
 use anabranch_sql::statement::Statement;
+use arrow::datatypes::{Schema, SchemaRef};
 
 use super::client::{Portal, Sending, ServerClient, State};
 use crate::wire::frames::Broken;
@@ -68,12 +69,8 @@ impl ServerClient<'_> {
                 return Ok(work(self));
             }
             Meant::Taken(name) | Meant::Closed(name) if self.connection.has_cursor(&name) => return Ok(work(self)),
-            Meant::Taken(name) => name,
-            Meant::Closed(name) => match self.portals.contains_key(&name) {
-                // (The connection knows a cursor of that name for as long as the statement runs.)
-                true => name,
-                false => return Ok(work(self)),
-            },
+            Meant::Closed(name) if self.portals.contains_key(&name) => return Ok(self.close_as_cursor(&name, work)),
+            Meant::Taken(name) | Meant::Closed(name) => name,
         };
         let Some(mut portal) = self.portals.remove(&name) else { return Ok(work(self)) };
         if let Err(error) = self.lend(&name, &mut portal)? {
@@ -89,6 +86,15 @@ impl ServerClient<'_> {
             self.portals.insert(name, portal);
         }
         Ok(result)
+    }
+
+    /// Ends a portal; the statement closes a cursor of its name.
+    fn close_as_cursor<T>(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.end_portal(name);
+        self.connection.lend_cursor(name, &SchemaRef::new(Schema::empty()), &[])?;
+        let result = work(self);
+        self.connection.take_cursor(name);
+        result
     }
 
     /// Gives the connection what a portal has left. A portal that did not run runs first.

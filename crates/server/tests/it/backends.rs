@@ -26,7 +26,8 @@ fn clients_are_listed_cancelled_and_ended() {
     let (mut other, _) = Raw::log_in(server.address());
     let pid = i32::from_be_bytes(key[..4].try_into().unwrap());
     assert_eq!(values(&mut one, "SELECT pg_backend_pid()"), [pid.to_string()]);
-    let told = "usename || '|' || datname || '|' || state || '|' || query || '|' || application_name || '|' || client_addr";
+    let told =
+        "usename || '|' || datname || '|' || state || '|' || query || '|' || application_name || '|' || client_addr";
     one.query("SET application_name = 'counter'");
     let listed = values(&mut other, &format!("SELECT {told} FROM pg_stat_activity WHERE pid = {pid}"));
     assert_eq!(listed, ["ann|anabranch|idle|SET application_name = 'counter'|counter|127.0.0.1"]);

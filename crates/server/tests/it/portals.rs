@@ -85,7 +85,9 @@ fn parameters_under_casts_are_told_as_the_casts_say() {
         ("SELECT $1::text, $1::uuid", 25),
         ("SELECT $1::int", 23),
     ] {
-        raw.stream.write_all(&[parse(sql), message(b'D', b"Ss\0"), message(b'C', b"Ss\0"), message(b'S', b"")].concat()).unwrap();
+        raw.stream
+            .write_all(&[parse(sql), message(b'D', b"Ss\0"), message(b'C', b"Ss\0"), message(b'S', b"")].concat())
+            .unwrap();
         let mut types = None;
         while let Some((letter, body)) = raw.receive() {
             match letter {
@@ -108,7 +110,10 @@ fn statements_of_names_have_their_own_tags() {
     assert_eq!(ask(&mut raw, "EXECUTE put(7)"), ["7", "INSERT 0 1"]);
     raw.send(b'Q', b"SET TRANSACTION READ ONLY\0");
     let (letter, body) = raw.receive().unwrap();
-    assert_eq!((letter, field(&body, b'S').as_deref(), field(&body, b'C').as_deref()), (b'N', Some("WARNING"), Some("25P01")));
+    assert_eq!(
+        (letter, field(&body, b'S').as_deref(), field(&body, b'C').as_deref()),
+        (b'N', Some("WARNING"), Some("25P01"))
+    );
     assert_eq!(told(&mut raw), ["SET"]);
     assert_eq!(ask(&mut raw, "ALTER TABLE t ADD COLUMN a int"), ["42701"]);
 }
