@@ -39,6 +39,7 @@ struct ErrorMore {
     /// Line and column in the script, from 1, when the planner knew only these.
     line_column: Option<(u64, u64)>,
     subject: Option<ErrorSubject>,
+    context: Option<String>,
 }
 
 /// What broke a constraint, as PostgreSQL tells it beside the message.
@@ -156,6 +157,13 @@ impl Error {
         self
     }
 
+    /// The same error with where it came about: the line of a COPY.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Error {
+        self.more.get_or_insert_default().context = Some(context.into());
+        self
+    }
+
     /// The same error about a constraint of a relation.
     #[must_use]
     pub(crate) fn about_constraint(self, relation: &str, constraint: &str) -> Error {
@@ -181,7 +189,7 @@ impl Error {
     }
 
     /// The whole error as PostgreSQL's shell prints it: message, the line of `script` with a caret,
-    /// detail and hint.
+    /// detail, hint and context.
     ///
     /// ```
     /// use anabranch_engine::Error;
@@ -202,6 +210,9 @@ impl Error {
         if let Some(hint) = &self.hint {
             out.push_str(&format!("\nhint: {hint}"));
         }
+        if let Some(context) = self.context() {
+            out.push_str(&format!("\ncontext: {context}"));
+        }
         out
     }
 }
@@ -210,6 +221,11 @@ impl Error {
     /// What it is about, for programs that look for more than a message.
     pub fn subject(&self) -> Option<&ErrorSubject> {
         self.more.as_ref()?.subject.as_ref()
+    }
+
+    /// Where it came about: `COPY t, line 2, column a: "x"`.
+    pub fn context(&self) -> Option<&str> {
+        self.more.as_ref()?.context.as_deref()
     }
 
     /// The same error of a text that its reader has not written.
@@ -246,7 +262,7 @@ impl From<SqlError> for Error {
             detail: error.detail,
             hint: error.hint,
             position: error.position,
-            more: error.line_column.map(|at| Box::new(ErrorMore { line_column: Some(at), subject: None })),
+            more: error.line_column.map(|at| Box::new(ErrorMore { line_column: Some(at), ..ErrorMore::default() })),
             code: sqlstate::of_planner(error.kind),
         }
     }

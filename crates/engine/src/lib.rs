@@ -38,6 +38,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod appender;
+mod backends;
 pub mod binary;
 mod bind;
 mod catalog;
@@ -78,12 +79,13 @@ pub use anabranch_batch::{Diff, Time, Times};
 pub use anabranch_flow::steps::StepStats;
 pub use anabranch_store as store;
 pub use appender::Appender;
+pub use backends::{Backend, BackendState};
 pub use catalog::{Created, ObjectId};
 pub use clock::{Clock, ManualClock, WallClock};
 pub use cluster::ArrangementStats;
 pub use connector::{Connector, Poll, ReadProgress, SourceReader, SourceSpec};
 pub use copy::encode::CopyData;
-pub use database::{Connection, Database, DatabaseOptions};
+pub use database::{Connection, Database, DatabaseOptions, EngineLoad};
 pub use datafusion_common::ScalarValue;
 pub use error::{Error, ErrorKind, ErrorSubject};
 pub use interrupt::Interrupt;

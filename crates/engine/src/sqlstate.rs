@@ -215,6 +215,9 @@ impl Error {
             return code;
         }
         let message = self.message.as_str();
+        if message.starts_with("column") && message.ends_with("already exists") {
+            return "42701";
+        }
         if message.contains("does not exist") {
             let kind = UNKNOWN.iter().find(|(kind, _)| message.starts_with(kind));
             return kind.map_or("42P01", |(_, code)| code);

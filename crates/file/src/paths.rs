@@ -212,7 +212,7 @@ fn in_class(class: &[u8], byte: u8) -> bool {
 
 /// Names the missing thing and the nearest file beside it.
 fn missing(path: &Path) -> Error {
-    let error = invalid(format!("file {} does not exist", path.display()));
+    let error = invalid(format!("file {} does not exist", path.display())).with_sqlstate("58P01");
     let folder = path.parent().map(shown).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return error.with_hint(format!("There is no folder {}; the current folder is {}.", folder.display(), here()));

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anabranch_engine::Interrupt;
+use anabranch_engine::{Backend, BackendState, Interrupt};
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub(crate) struct Peer {
     pub secret: i32,
     activity: AtomicU8,
     interrupt: Mutex<Option<Interrupt>>,
+    /// The client as others see it, once it has logged in.
+    backend: OnceLock<Arc<Backend>>,
+    is_terminated: AtomicBool,
     socket: Arc<TcpStream>,
 }
 
@@ -33,6 +36,42 @@ impl Peer {
     /// Says what the client is doing.
     pub(crate) fn is_now(&self, activity: Activity) {
         self.activity.store(activity as u8, Ordering::SeqCst);
+        if let Some(backend) = self.backend.get() {
+            backend.is_now(match activity {
+                Activity::Idle => BackendState::Idle,
+                Activity::InTransaction => BackendState::InTransaction,
+                Activity::Busy => BackendState::Active,
+            });
+        }
+    }
+
+    /// Says which text runs.
+    pub(crate) fn runs(&self, text: &str) {
+        self.backend.get().iter().for_each(|backend| backend.runs(text));
+    }
+
+    /// The client as others see it: they may end it.
+    pub(crate) fn as_backend(self: &Arc<Peer>, interrupt: Interrupt) -> Arc<Backend> {
+        let peer = Arc::downgrade(self);
+        let end = move || {
+            if let Some(peer) = peer.upgrade() {
+                peer.terminate();
+            }
+        };
+        let new = || Arc::new(Backend::new(self.id, self.socket.peer_addr().ok(), interrupt, end));
+        Arc::clone(self.backend.get_or_init(new))
+    }
+
+    /// Ends the client: its statement is stopped, and no message of it is read any more.
+    fn terminate(&self) {
+        self.is_terminated.store(true, Ordering::SeqCst);
+        self.interrupt();
+        let _ = self.socket.shutdown(Shutdown::Read);
+    }
+
+    /// Whether another client has ended this one.
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::SeqCst)
     }
 
     /// What stops the client's statement, once it has logged in.
@@ -78,6 +117,8 @@ impl Peers {
             secret,
             activity: AtomicU8::new(Activity::Idle as u8),
             interrupt: Mutex::default(),
+            backend: OnceLock::new(),
+            is_terminated: AtomicBool::new(false),
             socket: Arc::clone(socket),
         });
         peers.insert(id, Arc::clone(&peer));

@@ -45,4 +45,4 @@ pub use local::LocalDisk;
 pub use places::{LocalPlaces, SnapshotListener, SnapshotPlaces, Snapshots};
 pub use restore::{Restored, Restoring, restore};
 pub use simulated::{Faults, SimulatedDisk};
-pub use store::{Durability, Statistics, Store, StoreOptions, Threads, Ticket};
+pub use store::{Durability, SYNC_MICROS_MAX, Statistics, Store, StoreOptions, Threads, Ticket};

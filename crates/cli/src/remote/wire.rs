@@ -226,6 +226,7 @@ pub(super) fn told(mut fields: ErrorFields<'_>, text: &str) -> Error {
             b'M' => error.message = value,
             b'D' => error.detail = Some(value),
             b'H' => error.hint = Some(value),
+            b'W' => error = error.with_context(value),
             b'C' => error.kind = kind(&value),
             b'P' => {
                 let nth = value.parse().ok().and_then(|nth: usize| nth.checked_sub(1));

@@ -331,9 +331,9 @@ impl Decoder {
         for (column, value) in values.into_iter().enumerate() {
             let text = match value {
                 Some(value) => Some(binary::text_of(value, &self.fields[column]).ok_or_else(|| {
-                    let detail =
+                    let place =
                         format!("COPY {}, line {}, column {}", self.table, self.line, self.fields[column].name());
-                    Error::data("incorrect binary data format").with_sqlstate("22P03").with_detail(detail)
+                    Error::data("incorrect binary data format").with_sqlstate("22P03").with_context(place)
                 })?),
                 None => None,
             };
@@ -346,11 +346,11 @@ impl Decoder {
 
     fn bad(&self, message: &str, line: Option<&[u8]>) -> Error {
         let place = format!("COPY {}, line {}", self.table, self.line);
-        let detail = match line {
+        let place = match line {
             Some(line) => format!("{place}: \"{}\"", String::from_utf8_lossy(line)),
             None => place,
         };
-        Error::data(message).with_sqlstate("22P04").with_detail(detail)
+        Error::data(message).with_sqlstate("22P04").with_context(place)
     }
 }
 
@@ -377,11 +377,11 @@ impl Block {
             for (column, field) in self.columns.iter().zip(fields) {
                 let Err(problem) = convert(&column.slice(row, 1), field.data_type()) else { continue };
                 let value = column.as_string_view().value(row);
-                let detail = format!("COPY {table}, line {line}, column {}: \"{value}\"", field.name());
-                return Error::data(problem).with_detail(detail);
+                let place = format!("COPY {table}, line {line}, column {}: \"{value}\"", field.name());
+                return Error::data(problem).with_context(place);
             }
         }
-        Error::data(problem).with_detail(format!("COPY {table}"))
+        Error::data(problem).with_context(format!("COPY {table}"))
     }
 
     /// The place of a row.

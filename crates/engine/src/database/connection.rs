@@ -23,6 +23,7 @@ use super::alarm::{Alarm, Rung};
 use super::beside::Here;
 use super::engine::Engine;
 use super::prepared::Remembered;
+use crate::backends::Backend;
 use crate::contained::contained;
 use crate::copy::decode::Block;
 use crate::error::Error;
@@ -399,6 +400,11 @@ impl Connection {
         Transaction::state(self.client.lock().unwrap_or_else(PoisonError::into_inner).transaction.as_ref())
     }
 
+    /// The words of a statement's command tag, without counts.
+    pub fn tag(&self, statement: &Statement) -> &'static str {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).tag(statement)
+    }
+
     /// How many statements this connection has answered on its own thread, for tests.
     #[doc(hidden)]
     pub fn answered_here(&self) -> u64 {
@@ -417,6 +423,13 @@ impl Connection {
     pub fn log_in(&mut self, user: &str) -> Result<(), Error> {
         let user = user.to_owned();
         self.call(move |session| session.log_in(&user))
+    }
+
+    /// Lists the connection among the clients that others see, until it ends.
+    pub fn appear(&mut self, backend: Arc<Backend>) {
+        let backends = &mut self.client.lock().unwrap_or_else(PoisonError::into_inner).backends;
+        backends.all.enter(Arc::clone(&backend));
+        backends.own = Some(backend);
     }
 
     /// Refuses statements that write from now on; that cannot be taken back.
@@ -448,27 +461,45 @@ impl Connection {
         })
     }
 
-    /// Has a statement done. A FETCH that waits for changes waits here, and the engine serves
-    /// others.
+    /// Has a statement done.
     fn awaited(
         &mut self,
         statement: &Parsed,
         run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
     ) -> Result<Outcome, Error> {
-        let deadline = match &statement.statement {
-            Statement::Fetch(fetch) => fetch_deadline(fetch)?,
-            _ => None,
-        };
         let manner = Manner::of(&statement.statement);
+        let Statement::Fetch(fetch) = &statement.statement else {
+            let outcome = self.attempt(manner, run)?;
+            return Ok(self.noted(outcome));
+        };
+        let timeout = self.client.lock().unwrap_or_else(PoisonError::into_inner).variables.statement_timeout();
+        let ends = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let fetched = fetch_deadline(fetch).and_then(|deadline| self.fetch_awaited(deadline, ends, manner, run));
+        self.failing(fetched)
+    }
+
+    /// Has a FETCH done. A FETCH without changes waits here, and the engine serves others. `ends`
+    /// is when `statement_timeout` ends it: each attempt alone is shorter.
+    fn fetch_awaited(
+        &mut self,
+        deadline: Option<Instant>,
+        ends: Option<Instant>,
+        manner: Manner,
+        run: impl Fn(&mut Session) -> Result<Outcome, Error> + Clone + Send + Sync + 'static,
+    ) -> Result<Outcome, Error> {
         loop {
             let outcome = self.attempt(manner, run.clone())?;
-            let Statement::Fetch(_) = &statement.statement else { return Ok(self.noted(outcome)) };
             let awaited = self.client.lock().unwrap_or_else(PoisonError::into_inner).cursors.awaited.clone();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let Some(subscription) = awaited.filter(|_| left.is_none_or(|left| !left.is_zero())) else {
                 return Ok(outcome);
             };
             self.interrupt.check()?;
+            let time = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            if time.is_some_and(|time| time.is_zero()) {
+                return Err(Error::timed_out());
+            }
+            let left = [left, time].into_iter().flatten().min();
             self.await_alarm(&subscription, left)?;
         }
     }
@@ -553,6 +584,8 @@ impl Drop for Connection {
             let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
         }
         let client = Arc::clone(&self.client);
+        let backends = client.lock().unwrap_or_else(PoisonError::into_inner).backends.clone();
+        backends.own.iter().for_each(|own| backends.all.leave(own));
         let _ = self.engine.tell(move |session| {
             session.close_client(&mut client.lock().unwrap_or_else(PoisonError::into_inner));
         });

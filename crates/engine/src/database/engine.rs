@@ -10,6 +10,7 @@
 //! call says why.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +40,8 @@ enum Request {
 /// A running engine. Dropping it stops the engine and waits for its end.
 pub(super) struct Engine {
     requests: Sender<Request>,
+    /// Requests that wait.
+    n_waiting: Arc<AtomicUsize>,
     /// What is known of the session without asking.
     latest: Arc<Latest>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -72,7 +75,8 @@ impl Engine {
         let thread =
             thread.map_err(|error| Error::unavailable(format!("cannot start the engine's thread: {error}")))?;
         let latest = starting.recv().map_err(|_| Error::internal("the engine ended while it started"))??;
-        Ok(Engine { requests, latest, thread: Mutex::new(Some(thread)), failure })
+        let n_waiting = Arc::default();
+        Ok(Engine { requests, n_waiting, latest, thread: Mutex::new(Some(thread)), failure })
     }
 
     /// What is known of the session without asking.
@@ -124,7 +128,18 @@ impl Engine {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn tell(&self, work: impl FnOnce(&mut Session) + Send + 'static) -> Result<(), Error> {
+        let n_waiting = Arc::clone(&self.n_waiting);
+        n_waiting.fetch_add(1, Ordering::Relaxed);
+        let work = move |session: &mut Session| {
+            n_waiting.fetch_sub(1, Ordering::Relaxed);
+            work(session);
+        };
         self.requests.send(Request::Work(Box::new(work))).map_err(|_| self.gone())
+    }
+
+    /// Requests that were made and not begun.
+    pub fn n_waiting(&self) -> usize {
+        self.n_waiting.load(Ordering::Relaxed)
     }
 
     /// Stops the engine and waits for its end.

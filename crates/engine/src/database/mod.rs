@@ -12,7 +12,9 @@
 mod alarm;
 mod beside;
 mod connection;
+mod cursors;
 mod engine;
+mod load;
 mod prepared;
 
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ use crate::session::{Options, Session};
 use engine::Engine;
 
 pub use connection::Connection;
+pub use load::EngineLoad;
 
 /// How a database is opened.
 #[derive(Clone)]

@@ -38,13 +38,16 @@ impl Session {
 
     /// What a new client starts with.
     pub(crate) fn new_client(&self, number: u64) -> Client {
-        Client::new(number, self.cluster.client_account(number), &self.locks, &self.options)
+        let mut client = Client::new(number, self.cluster.client_account(number), &self.locks, &self.options);
+        client.backends.all = self.backends.clone();
+        client
     }
 
     /// The client is a user, whom the catalog then knows of.
     pub(crate) fn log_in(&mut self, user: &str) {
         self.catalog.note_user(user);
         Arc::make_mut(&mut self.client.variables).user = Some(user.into());
+        self.client.backends.own.iter().for_each(|own| own.is_user(user));
     }
 
     /// Counts what the client holds after a statement.

@@ -9,6 +9,8 @@
 //! spool is read once more, to compare these keys themselves.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -17,6 +19,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 
 use super::commit::target;
+use super::copying::of_file;
 use super::keys::SeenKeys;
 use super::outcome::{Outcome, SourceState, SourceStatus};
 use super::state::Session;
@@ -40,6 +43,7 @@ pub(super) fn refuse_follow(options: &BTreeMap<String, String>, reads: &str) -> 
 impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
         let CopyEnd::Path(path) = &copy.from else { return self.begin_copy_in(copy) };
+        check_file(path)?;
         if Session::is_decoded(copy) {
             return self.begin_copy_in(copy);
         }
@@ -147,6 +151,22 @@ impl Session {
     }
 }
 
+/// Refuses what is neither a file nor a folder: the engine would wait for whoever writes to a pipe.
+/// A file that may not be read is refused, too.
+fn check_file(path: &str) -> Result<(), Error> {
+    let place = Path::new(path);
+    if place.is_file() {
+        return File::open(place).map(|_| ()).map_err(|error| of_file(path, "read", &error));
+    }
+    if !place.exists() || place.is_dir() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("\"{path}\" is no regular file"))
+        .with_sqlstate("42809")
+        .with_detail("All others would wait until a pipe is written to.")
+        .with_hint("COPY .. FROM STDIN reads a pipe: psql -c \"COPY t FROM STDIN\" < pipe."))
+}
+
 /// The COPY of a CSV file as the decoder here reads it, where columns are of types that connectors
 /// do not read as PostgreSQL writes them.
 fn as_decoded_csv(copy: &CopyFrom, path: &str, fields: &[Field]) -> Option<CopyFrom> {
@@ -166,19 +186,38 @@ fn as_decoded_csv(copy: &CopyFrom, path: &str, fields: &[Field]) -> Option<CopyF
     Some(decoded)
 }
 
-/// The columns that the file's stand for: those named, or all.
+/// The columns that a COPY of a table reads or writes: those named, or all that are not generated.
+///
+/// # Errors
+/// `Invalid` for a column that is not there, is generated, or is named twice.
 pub(super) fn copy_fields(object: &Object, names: &[String]) -> Result<Vec<Field>, Error> {
+    let generated = object.rules.computed();
     if names.is_empty() {
-        return Ok(object.schema.fields().iter().map(|field| field.as_ref().clone()).collect());
+        let fields = object.schema.fields().iter().enumerate();
+        let given = fields.filter(|(place, _)| !generated.contains(place));
+        return Ok(given.map(|(_, field)| field.as_ref().clone()).collect());
     }
-    let field = |name: &String| {
-        object.schema.field_with_name(name).cloned().map_err(|_| {
-            let error = Error::invalid(format!("column \"{name}\" of table \"{}\" does not exist", object.name));
-            match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
-                Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
-                None => error,
-            }
-        })
-    };
-    names.iter().map(field).collect()
+    let mut fields: Vec<Field> = Vec::with_capacity(names.len());
+    for name in names {
+        let Ok(place) = object.schema.index_of(name) else { return Err(no_column(object, name)) };
+        if generated.contains(&place) {
+            return Err(Error::invalid(format!("column \"{name}\" is a generated column"))
+                .with_sqlstate("42P10")
+                .with_detail("Generated columns cannot be used in COPY."));
+        }
+        if fields.iter().any(|field| field.name() == name) {
+            return Err(Error::invalid(format!("column \"{name}\" specified more than once")).with_sqlstate("42701"));
+        }
+        fields.push(object.schema.field(place).clone());
+    }
+    Ok(fields)
+}
+
+fn no_column(object: &Object, name: &str) -> Error {
+    let error =
+        Error::invalid(format!("column \"{name}\" of table \"{}\" does not exist", object.name)).with_sqlstate("42703");
+    match nearest(name, object.schema.fields().iter().map(|field| field.name().as_str())) {
+        Some(near) => error.with_hint(format!("Did you mean \"{near}\"?")),
+        None => error,
+    }
 }

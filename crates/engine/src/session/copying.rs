@@ -13,7 +13,7 @@ use std::time::Duration;
 use anabranch_sql::parse::parse_query;
 use anabranch_sql::statement::{Copied, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, SchemaRef};
 
 use super::copy::copy_fields;
 use super::keys::SeenKeys;
@@ -115,12 +115,7 @@ impl Session {
     fn placed(&self, object: &Object, copy: &CopyIn, block: &Block, batch: &RecordBatch) -> Option<Error> {
         (0..batch.num_rows()).find_map(|row| {
             let error = self.fit_copied(object, &copy.fields, batch.slice(row, 1)).err()?;
-            let place = block.place(&copy.table, row);
-            let detail = match &error.detail {
-                Some(detail) => format!("{detail} ({place})"),
-                None => place,
-            };
-            Some(error.with_detail(detail))
+            Some(error.with_context(block.place(&copy.table, row)))
         })
     }
 
@@ -199,10 +194,12 @@ impl Session {
             }
             Copied::Query(query) => self.select(query, None)?,
             Copied::Table { name, columns } => {
-                let columns = match columns.is_empty() {
-                    true => "*".to_owned(),
-                    false => columns.iter().map(quoted).collect::<Vec<_>>().join(", "),
+                let columns = match (self.catalog.find(name), columns.is_empty()) {
+                    (Some(object), _) => copy_fields(object, columns)?.iter().map(Field::name).map(quoted).collect(),
+                    (None, true) => vec!["*".to_owned()],
+                    (None, false) => columns.iter().map(quoted).collect::<Vec<_>>(),
                 };
+                let columns = columns.join(", ");
                 self.select(&*parse_query(&format!("SELECT {columns} FROM {}", quoted(name)))?, None)?
             }
         };
@@ -327,7 +324,7 @@ impl Session {
     }
 }
 
-fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
+pub(super) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
     let code = match error.kind() {
         std::io::ErrorKind::NotFound => "58P01",
         std::io::ErrorKind::PermissionDenied => "42501",

@@ -7,6 +7,7 @@ use super::outcome::SourceState as Reading;
 use super::state::Session;
 use crate::catalog::system::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
 use crate::cluster::{DataflowId, InstalledDataflow};
+use crate::database::EngineLoad;
 
 impl Session {
     /// Where the engine stands. No worker is asked.
@@ -27,9 +28,16 @@ impl Session {
         EngineState {
             dataflows,
             held: self.held_state(),
+            backends: self.backends.list(),
             sources: sources.collect(),
             subscriptions: subscriptions.collect(),
         }
+    }
+
+    /// What waits, and what the log has done.
+    pub(crate) fn load(&self) -> EngineLoad {
+        let log = self.recorder.as_ref().and_then(|recorder| recorder.statistics());
+        EngineLoad { backlog_bytes: self.cluster.backlog_bytes(), log, ..EngineLoad::default() }
     }
 
     /// What is held beside dataflows.

@@ -24,6 +24,7 @@ mod again;
 mod alter;
 mod analyze;
 mod announce;
+mod backend_functions;
 mod by_keys;
 mod changes_in_with;
 mod clients;

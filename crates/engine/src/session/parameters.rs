@@ -13,7 +13,6 @@ use super::context::{Named, PlanContext, Planning};
 use super::outcome::Outcome;
 use super::state::Session;
 use super::state::bound::{BoundStatement, Plans, Role};
-use super::tag::command_tag;
 use crate::error::Error;
 use crate::prepared::Prepared;
 
@@ -67,7 +66,7 @@ impl Session {
             session.check_no_parameters(&statement)?;
             session.columns_of(&text, &statement)
         })?;
-        let tag = command_tag(&statement.statement);
+        let tag = self.client.tag(&statement.statement);
         Ok(Prepared { parameters, columns, tag, text, statement, types, plans })
     }
 

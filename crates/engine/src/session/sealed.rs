@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Time};
-use anabranch_store::Durability;
+use anabranch_store::{Durability, Statistics};
 
 use crate::catalog::{Created, ObjectId};
 use crate::cluster::CollectionId;
@@ -25,6 +25,11 @@ pub trait Recorder: Send {
     /// Tells when all that was recorded with [`Durability::Full`] lasts.
     fn receipt(&self) -> Receipt {
         Receipt::default()
+    }
+
+    /// What was written so far, where it is known.
+    fn statistics(&self) -> Option<Statistics> {
+        None
     }
 }
 

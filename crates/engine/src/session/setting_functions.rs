@@ -14,6 +14,7 @@ use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::backend_functions::ClientBackends;
 use super::state::variables::{Variables, WantedSetting, find, is_custom, taken};
 use crate::catalog::system::setting_of_server;
 
@@ -23,6 +24,8 @@ pub(crate) struct ClientSettings {
     pub variables: Arc<Variables>,
     /// What `set_config` has asked for in the statement that runs.
     pub wanted: Arc<Mutex<Vec<WantedSetting>>>,
+    /// The client among all.
+    pub backends: ClientBackends,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +46,7 @@ impl ClientSettings {
         let (asked, n_args, volatility) = match name {
             "current_setting" => (AskedSetting::Current, [1, 2], Volatility::Stable),
             "set_config" => (AskedSetting::Set, [3, 3], Volatility::Volatile),
-            _ => return None,
+            _ => return self.backends.function(name),
         };
         let signature = Signature::one_of(n_args.map(TypeSignature::Any).to_vec(), volatility);
         Some(Arc::new(ScalarUDF::from(SettingFunction { asked, settings: self.clone(), signature })))

@@ -32,6 +32,11 @@ impl Session {
             return Ok(Outcome::done_with("SET", "SET LOCAL can only be used in transaction blocks"));
         }
         Arc::make_mut(&mut self.client.variables).put(variable.name, value, scope);
+        if variable.name == "application_name"
+            && let Some(own) = &self.client.backends.own
+        {
+            own.is_program(self.client.variables.get(variable.name).unwrap_or_default());
+        }
         Ok(Outcome::done("SET"))
     }
 

@@ -53,7 +53,7 @@ fn columns_are_known_before_statements_run() {
             .map(|schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>().join(","));
         (columns, prepared.tag)
     };
-    assert_eq!(told(&mut connection, "EXECUTE p (1)"), (Some("s".into()), "EXECUTE"));
+    assert_eq!(told(&mut connection, "EXECUTE p (1)"), (Some("s".into()), "SELECT"));
     assert_eq!(told(&mut connection, "FETCH c"), (Some("k,s".into()), "FETCH"));
     assert_eq!(told(&mut connection, "MOVE c"), (None, "MOVE"));
     assert_eq!(told(&mut connection, "SHOW statement_timeout"), (Some("statement_timeout".into()), "SHOW"));

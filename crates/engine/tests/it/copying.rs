@@ -185,7 +185,7 @@ fn errors_name_line_and_column_and_leave_nothing() {
         let error = send(&mut here, &format!("COPY t FROM STDIN {options}"), bytes, 3).unwrap_err();
         assert_eq!(error.sqlstate(), code, "{error:?}");
         assert!(error.message.contains(message), "{error:?}");
-        assert!(error.detail.clone().unwrap_or_default().contains(place), "{error:?}");
+        assert!(error.context().unwrap_or_default().contains(place), "{error:?}");
         assert_eq!(ask(&mut here, "SELECT * FROM t"), ["5 old"]);
         assert_eq!(here.copy_data(b"1\ta\n").unwrap_err().sqlstate(), "08P01");
     }
@@ -252,4 +252,39 @@ fn changes_are_copied_as_they_come() {
     assert!(next(&mut here).ends_with("\t-1\t1\ta\n"));
     here.copy_stop();
     assert_eq!(here.copy_rows(Duration::ZERO).unwrap_err().sqlstate(), "08P01");
+}
+
+#[test]
+fn generated_columns_are_not_copied() {
+    let mut here = database().connect().unwrap();
+    run(&mut here, "CREATE TABLE g (a int PRIMARY KEY, c int GENERATED ALWAYS AS (a * 2) STORED, b text)");
+    assert_eq!(send(&mut here, "COPY g FROM STDIN", b"1\tx\n2\ty\n", 3).unwrap(), "COPY 2");
+    assert_eq!(send(&mut here, "COPY g (b, a) FROM STDIN", b"z\t3\n", 9).unwrap(), "COPY 1");
+    assert_eq!(ask(&mut here, "SELECT * FROM g ORDER BY a"), ["1 2 x", "2 4 y", "3 6 z"]);
+    // What is written can be read in again.
+    let written = text(&mut here, "COPY g TO STDOUT");
+    assert_eq!(written, "1\tx\n2\ty\n3\tz\n");
+    assert_eq!(text(&mut here, "COPY (SELECT * FROM g WHERE a = 1) TO STDOUT"), "1\t2\tx\n");
+    run(&mut here, "TRUNCATE g");
+    assert_eq!(send(&mut here, "COPY g FROM STDIN", written.as_bytes(), 4).unwrap(), "COPY 3");
+    let error = send(&mut here, "COPY g FROM STDIN", b"1\t99\tx\n", 9).unwrap_err();
+    assert_eq!((error.sqlstate(), error.message.as_str()), ("22P04", "extra data after last expected column"));
+    for sql in ["COPY g (a, c) FROM STDIN", "COPY g (c) TO STDOUT", "COPY g (c, a) FROM '/nowhere.csv'"] {
+        let error = fail(&mut here, sql);
+        assert_eq!((error.sqlstate(), error.message.as_str()), ("42P10", "column \"c\" is a generated column"));
+        assert_eq!(error.detail.as_deref(), Some("Generated columns cannot be used in COPY."));
+    }
+    assert_eq!(fail(&mut here, "COPY g (a, a) FROM STDIN").sqlstate(), "42701");
+    assert_eq!(fail(&mut here, "COPY g (a, d) TO STDOUT").sqlstate(), "42703");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let mut here = database().connect().unwrap();
+    run(&mut here, "CREATE TABLE t (k int)");
+    for (path, code) in [("/nowhere/rows", "58P01"), ("/nowhere/rows.csv", "58P01"), ("/dev/null", "42809")] {
+        let error = fail(&mut here, &format!("COPY t FROM '{path}'"));
+        // (A database without the connector of files does not look for them.)
+        assert!(error.sqlstate() == code || error.message.contains("connector"), "{path}: {error:?}");
+    }
 }

@@ -104,6 +104,7 @@ pub(super) fn told(error: &Error) -> Value {
         "code": error.sqlstate(),
         "detail": error.detail,
         "hint": error.hint,
+        "context": error.context(),
         "position": error.position,
     })
 }

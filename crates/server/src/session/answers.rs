@@ -36,7 +36,9 @@ impl ServerClient<'_> {
     /// Says that a statement without rows is done.
     pub(super) fn done(&mut self, tag: &str, detail: Option<&str>) {
         if let Some(detail) = detail {
-            let (severity, code) = match detail.contains("transaction in progress") {
+            let is_warning = ["transaction in progress", "only be used in transaction blocks"];
+            let (severity, code) = match is_warning.iter().any(|words| detail.contains(words)) {
+                true if detail.starts_with("SET TRANSACTION") => (Severity::Warning, "25P01"),
                 true if detail.starts_with("there is no") => (Severity::Warning, "25P01"),
                 true => (Severity::Warning, "25001"),
                 false => (Severity::Notice, "00000"),

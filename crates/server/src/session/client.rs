@@ -81,6 +81,15 @@ impl Sending {
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
+
+    /// The rows that were not sent.
+    pub(super) fn left(&self) -> Vec<RecordBatch> {
+        let left = |(at, batch): (usize, &RecordBatch)| match at {
+            0 => batch.slice(self.n_taken, batch.num_rows() - self.n_taken),
+            _ => batch.clone(),
+        };
+        self.batches.iter().enumerate().map(left).collect()
+    }
 }
 
 impl ServerClient<'_> {

@@ -16,22 +16,25 @@ use anabranch_sql::pg_types::{PgType, data_type, oid};
 use arrow::datatypes::{Field, Schema};
 
 impl ServerClient<'_> {
-    pub(super) fn parse(&mut self, name: String, sql: &str, types: Vec<u32>) {
+    pub(super) fn parse(&mut self, name: String, sql: &str, types: Vec<u32>) -> Result<(), Broken> {
         if self.statements.len() + self.portals.len() >= self.shared.limits.statements_max {
             let error = Error::invalid("too many prepared statements and portals").with_sqlstate("54000");
-            return self.fail(&error.with_hint("Close those that are not needed, or DEALLOCATE ALL."), "");
+            self.fail(&error.with_hint("Close those that are not needed, or DEALLOCATE ALL."), "");
+            return Ok(());
         }
         if !name.is_empty() && self.statements.contains_key(&name) {
             let error = Error::invalid(format!("prepared statement \"{name}\" already exists"));
-            return self.fail(&error.with_sqlstate("42P05"), "");
+            self.fail(&error.with_sqlstate("42P05"), "");
+            return Ok(());
         }
-        match self.prepare(sql, types) {
+        match self.with_portals_of(sql, |client| client.prepare(sql, types))? {
             Ok(statement) => {
                 self.statements.insert(name, Arc::new(statement));
                 reply::bare(&mut self.frames.out, b'1');
             }
             Err(error) => self.fail(&error, sql),
         }
+        Ok(())
     }
 
     fn prepare(&mut self, sql: &str, declared: Vec<u32>) -> Result<Statement, Error> {
@@ -172,7 +175,10 @@ impl ServerClient<'_> {
         };
         if let State::Bound = portal.state {
             self.shared.metrics.statements.inc();
-            portal.state = match self.connection.run(prepared, &portal.values) {
+            self.peer.runs(&statement.text);
+            let values = &portal.values;
+            let ran = self.with_portals_of(prepared.text(), |client| client.connection.run(prepared, values))?;
+            portal.state = match ran {
                 Ok(Outcome::Rows(rows)) if !is_as_told(prepared, &rows.schema) => {
                     let error = Error::invalid("cached plan must not change result type")
                         .with_sqlstate("0A000")
@@ -210,12 +216,15 @@ impl ServerClient<'_> {
                 Ok(Ok(()))
             }
             State::Rows(sending) => {
+                let before = sending.n_sent;
                 if let Err(error) = self.send_rows(sending, &portal.formats, rows_max)? {
                     return Ok(Err(error));
                 }
-                match sending.is_empty() {
+                let n_sent = sending.n_sent - before;
+                // (A part that is as long as was asked for may be the last: the next one tells.)
+                match sending.is_empty() && n_sent < rows_max {
                     true => {
-                        reply::complete(&mut self.frames.out, &row_tag(prepared.tag, sending.n_sent));
+                        reply::complete(&mut self.frames.out, &row_tag(prepared.tag, n_sent));
                         portal.state = State::Done(prepared.tag.to_owned());
                     }
                     false => reply::bare(&mut self.frames.out, b's'),
@@ -271,7 +280,7 @@ impl ServerClient<'_> {
         reply::bare(&mut self.frames.out, b'3');
     }
 
-    fn end_portal(&mut self, name: &str) {
+    pub(super) fn end_portal(&mut self, name: &str) {
         if let Some(Portal { state: State::Changes(subscription, _), .. }) = self.portals.remove(name) {
             self.connection.unsubscribe(subscription);
         }

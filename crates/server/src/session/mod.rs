@@ -5,13 +5,14 @@
 //! connection is said before, if the client can still be told.
 //!
 //! Reading order: [`startup`] (who is it), this file (which message means what), [`client`],
-//! [`simple`], [`extended`], [`pipeline`] (what statements up to Sync share), [`answers`] (rows and
-//! changes), [`copy`].
+//! [`simple`], [`extended`], [`lent`] (portals in SQL), [`pipeline`] (what statements up to Sync
+//! share), [`answers`] (rows and changes), [`copy`].
 
 mod answers;
 mod client;
 mod copy;
 mod extended;
+mod lent;
 mod options;
 mod pipeline;
 mod simple;
@@ -49,7 +50,7 @@ pub(crate) fn serve(shared: &ServerShared, socket: Arc<TcpStream>, address: Sock
     let login = match startup::greet(shared, &mut frames, deadline) {
         Ok(Some(login)) => login,
         Ok(None) => return,
-        Err(broken) => return farewell(&mut frames, &broken, shared),
+        Err(broken) => return farewell(&mut frames, &broken, shared, None),
     };
     let Some(peer) = shared.peers.enter(&socket, startup::secret(), limits.connections) else {
         let (code, message) = match shared.peers.is_ending() {
@@ -76,7 +77,7 @@ fn run(shared: &ServerShared, mut frames: Frames, login: Login, peer: Arc<Peer>,
         Ok(Some(connection)) => connection,
         Ok(None) => return "it was not let in",
         Err(broken) => {
-            farewell(&mut frames, &broken, shared);
+            farewell(&mut frames, &broken, shared, Some(peer.as_ref()));
             return "it did not log in";
         }
     };
@@ -88,7 +89,7 @@ fn run(shared: &ServerShared, mut frames: Frames, login: Login, peer: Arc<Peer>,
             Ok(Next::Stay) => {}
             Ok(Next::Leave) => return "it said goodbye",
             Err(broken) => {
-                farewell(&mut client.frames, &broken, shared);
+                farewell(&mut client.frames, &broken, shared, Some(client.peer.as_ref()));
                 return match broken {
                     Broken::Closed => "it has gone",
                     Broken::Idle => "it was idle",
@@ -101,10 +102,11 @@ fn run(shared: &ServerShared, mut frames: Frames, login: Login, peer: Arc<Peer>,
 }
 
 /// The last word to a client, if there is one.
-fn farewell(frames: &mut Frames, broken: &Broken, shared: &ServerShared) {
+fn farewell(frames: &mut Frames, broken: &Broken, shared: &ServerShared, peer: Option<&Peer>) {
     let long;
+    let is_ended = shared.peers.is_ending() || peer.is_some_and(Peer::is_terminated);
     let (code, message) = match broken {
-        Broken::Closed if shared.peers.is_ending() => ("57P01", "terminating connection due to administrator command"),
+        Broken::Closed if is_ended => ("57P01", "terminating connection due to administrator command"),
         Broken::Closed => return,
         Broken::Idle => ("57P05", "terminating connection due to idle timeout"),
         Broken::Slow => ("08006", "terminating connection: a message did not come, or was not taken, in time"),
@@ -138,6 +140,9 @@ impl ServerClient<'_> {
             TransactionState::Idle => Activity::Idle,
             _ => Activity::InTransaction,
         });
+        if self.peer.is_terminated() {
+            return Err(Broken::Closed);
+        }
         if self.shared.peers.is_ending() && self.connection.transaction() == TransactionState::Idle {
             return Err(Broken::Closed);
         }
@@ -164,6 +169,7 @@ impl ServerClient<'_> {
             Message::Query(text) => {
                 let has_failed = std::mem::take(&mut self.is_skipping);
                 self.end_pipeline(has_failed)?;
+                self.peer.runs(&text);
                 self.query(&text)?;
             }
             Message::UnreadQuery(why) => {
@@ -175,7 +181,7 @@ impl ServerClient<'_> {
             // What is left of a COPY that failed.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
             _ if self.is_skipping => {}
-            Message::Parse { name, sql, types } => self.parse(name, &sql, types),
+            Message::Parse { name, sql, types } => self.parse(name, &sql, types)?,
             Message::Bind(bind) => self.bind(bind),
             Message::Describe(named) => self.describe(&named),
             Message::Execute { portal, rows_max } => self.execute(&portal, rows_max)?,

@@ -117,6 +117,13 @@ impl ServerClient<'_> {
         }
     }
 
+    /// The pipeline's statements do not run again: one takes rows that are given once.
+    pub(super) fn keep_pipeline_as_it_is(&mut self) {
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.runs = None;
+        }
+    }
+
     /// Ends the pipeline at Sync.
     pub(super) fn end_pipeline(&mut self, has_failed: bool) -> Result<(), Broken> {
         if has_failed {

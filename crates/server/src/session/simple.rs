@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anabranch_engine::{Error, Outcome, Together, TransactionState, command_tag, together};
+use anabranch_engine::{Error, Outcome, Together, TransactionState, together};
 use anabranch_sql::Parsed;
 
 use super::client::ServerClient;
@@ -50,9 +50,10 @@ impl ServerClient<'_> {
 
     /// Runs one statement; whether it went well.
     fn run_one(&mut self, script: &Arc<str>, parsed: Arc<Parsed>) -> Result<bool, Broken> {
-        let tag = command_tag(&parsed.statement);
+        let tag = self.connection.tag(&parsed.statement);
         self.shared.metrics.statements.inc();
-        let result = match self.connection.execute_one(script, &parsed) {
+        let ran = self.with_portals(&parsed.statement, |client| client.connection.execute_one(script, &parsed))?;
+        let result = match ran {
             Ok(Outcome::Rows(rows)) => self.send_all(tag, &rows)?,
             Ok(Outcome::Done { tag, detail }) => {
                 self.done(&tag, detail.as_deref());

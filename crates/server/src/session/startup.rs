@@ -1,6 +1,7 @@
 //! The first messages of a connection: encryption, the user, the password.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anabranch_engine::{Connection, Error};
@@ -96,7 +97,7 @@ pub(super) fn log_in(
     shared: &ServerShared,
     frames: &mut Frames,
     login: &Login,
-    peer: &Peer,
+    peer: &Arc<Peer>,
     deadline: Instant,
 ) -> Result<Option<Connection>, Broken> {
     let known = shared.users.find(&login.user);
@@ -119,6 +120,9 @@ pub(super) fn log_in(
             return Ok(None);
         }
     };
+    let backend = peer.as_backend(connection.interrupt());
+    backend.is_program(&login.application);
+    connection.appear(backend);
     if let Err(error) = connection.log_in(&login.user) {
         reply::plain(&mut frames.out, Severity::Fatal, error.sqlstate(), &error.message);
         frames.flush()?;

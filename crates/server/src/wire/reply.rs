@@ -40,6 +40,7 @@ pub(crate) struct ReplyReport<'a> {
     /// Characters from the start of the text, from 1.
     pub position: Option<usize>,
     pub subject: Option<&'a ErrorSubject>,
+    pub context: Option<&'a str>,
 }
 
 /// Appends a message: its letter, its length, and what `body` writes.
@@ -160,6 +161,9 @@ pub(crate) fn report(out: &mut Vec<u8>, report: &ReplyReport<'_>) {
         if let Some(position) = report.position {
             field(b'P', &position.to_string());
         }
+        if let Some(context) = report.context {
+            field(b'W', context);
+        }
         if let Some(subject) = report.subject {
             let (schema, table) = subject.relation.split_once('.').unwrap_or(("public", &subject.relation));
             field(b's', schema);
@@ -184,11 +188,24 @@ pub(crate) fn error(out: &mut Vec<u8>, error: &Error, script: &str) {
             hint: error.hint.as_deref(),
             position,
             subject: error.subject(),
+            context: error.context(),
         },
     );
 }
 
 /// A report with a message only.
 pub(crate) fn plain(out: &mut Vec<u8>, severity: Severity, code: &str, message: &str) {
-    report(out, &ReplyReport { severity, code, message, detail: None, hint: None, position: None, subject: None });
+    report(
+        out,
+        &ReplyReport {
+            severity,
+            code,
+            message,
+            detail: None,
+            hint: None,
+            position: None,
+            subject: None,
+            context: None,
+        },
+    );
 }

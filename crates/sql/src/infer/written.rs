@@ -1,14 +1,17 @@
 //! Types of parameters that the syntax says.
 
-use arrow::datatypes::DataType;
+use anabranch_batch::TextLimit;
+use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast::{self, LimitClause, SelectItem, SetExpr};
 
 use super::known::Known;
 use crate::change::ChangePart;
+use crate::resolve::type_names::is_text;
+use crate::resolve::types::{arrow_type, element_limit, text_limit};
 use crate::syntax::walk::{Look, Looking, look};
 
-/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, and of
-/// values in a row without a table.
+/// Types that the syntax says: of LIMIT and OFFSET, of a condition that is a parameter, of casts to
+/// types of text, and of values in a row without a table.
 pub(super) fn written_types(part: &ChangePart, known: &mut Known) {
     look(part.query.as_ref(), &mut Written { known });
     if let SetExpr::Select(select) = part.query.body.as_ref()
@@ -50,6 +53,11 @@ impl Looking for Written<'_> {
     }
 
     fn expr(&mut self, expr: &ast::Expr) -> Look {
+        if let ast::Expr::Cast { expr: cast, data_type, .. } = expr
+            && let Some(at) = parameter(cast)
+        {
+            self.cast(at, data_type);
+        }
         if let ast::Expr::Function(ast::Function {
             over: Some(ast::WindowType::WindowSpec(ast::WindowSpec { window_frame: Some(frame), .. })),
             ..
@@ -70,6 +78,27 @@ impl Looking for Written<'_> {
             self.known.note(parameter(condition), &DataType::Boolean);
         }
         Look::Continue(())
+    }
+}
+
+impl Written<'_> {
+    /// A parameter with a cast to a type of text, or to an array of texts: the plan does not tell
+    /// these types apart.
+    fn cast(&mut self, at: usize, data_type: &ast::DataType) {
+        let Ok(field) = arrow_type(data_type).map(|is| Field::new("", is, true)) else { return };
+        let element = match field.data_type() {
+            DataType::List(element) => element.data_type(),
+            is => is,
+        };
+        if !is_text(element) {
+            return;
+        }
+        let form = text_limit(data_type).ok().flatten().or_else(|| element_limit(data_type).ok().flatten());
+        let is_told = |form: &TextLimit| matches!(form, TextLimit::Uuid | TextLimit::Json | TextLimit::Jsonb);
+        if let Some(form) = form.filter(is_told) {
+            self.known.note_form(Some(at), form);
+        }
+        self.known.note(Some(at), field.data_type());
     }
 }
 

@@ -142,8 +142,13 @@ struct Counts {
     bytes: AtomicU64,
     syncs: AtomicU64,
     sync_micros: AtomicU64,
+    /// Syncs by the time that they took: see [`SYNC_MICROS_MAX`].
+    sync_times: [AtomicU64; SYNC_MICROS_MAX.len() + 1],
     snapshots: AtomicU64,
 }
+
+/// Bounds by which syncs are counted, in microseconds; a last count is of those beyond.
+pub const SYNC_MICROS_MAX: [u64; 9] = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
 
 /// What a store has done since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,10 +161,24 @@ pub struct Statistics {
     pub syncs: u64,
     /// Time they took in all, in microseconds.
     pub sync_micros: u64,
+    /// Syncs that took at most so long, and longer than the bound before: see [`SYNC_MICROS_MAX`].
+    pub sync_times: [u64; SYNC_MICROS_MAX.len() + 1],
+    /// Commits appended that are not on disk yet.
+    pub unsynced: u64,
     /// Snapshots written.
     pub snapshots: u64,
     /// Bytes of log that no snapshot holds.
     pub log_bytes: u64,
+}
+
+impl Counts {
+    /// Notes a sync that took so long.
+    fn add_sync(&self, micros: u64) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.sync_micros.fetch_add(micros, Ordering::Relaxed);
+        let place = SYNC_MICROS_MAX.partition_point(|max| *max < micros);
+        self.sync_times[place].fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Store {
@@ -305,7 +324,10 @@ impl Store {
     pub fn statistics(&self) -> Statistics {
         let counts = &self.inner.counts;
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let synced = self.inner.synced_sequence.load(Ordering::Acquire);
         Statistics {
+            sync_times: std::array::from_fn(|at| get(&counts.sync_times[at])),
+            unsynced: lock(&self.inner.writer).sequence().saturating_sub(synced),
             commits: get(&counts.commits),
             bytes: get(&counts.bytes),
             syncs: get(&counts.syncs),

@@ -79,8 +79,7 @@ impl Inner {
                 (writer.file(), writer.sequence())
             };
             let result = file.sync();
-            self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-            self.counts.sync_micros.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
+            self.counts.add_sync(started.elapsed().as_micros() as u64);
             synced = lock(&self.synced);
             synced.is_busy = false;
             match result {

@@ -76,6 +76,7 @@ fn many_writers_share_syncs_and_snapshots_are_made_beside() {
     let statistics = store.statistics();
     assert_eq!(statistics.commits, 480);
     assert!(statistics.syncs <= 480, "{statistics:?}");
+    assert_eq!(statistics.sync_times.iter().sum::<u64>(), statistics.syncs);
     assert_eq!(store.snapshot_problem(), None);
     store.close().unwrap();
     let (store, contents) = Store::open(folder.disk(), options).unwrap();

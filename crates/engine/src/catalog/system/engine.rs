@@ -4,7 +4,11 @@
 //! What they tell is as of the planning of the query. Memory is what operators had measured by
 //! then.
 
+use std::sync::Arc;
+
+use super::lists::DATABASE;
 use super::schema::{Row, SystemCell};
+use crate::backends::Backend;
 
 /// The engine at one time.
 #[derive(Debug, Default)]
@@ -13,6 +17,8 @@ pub(crate) struct EngineState {
     /// What is held beside dataflows.
     pub held: Vec<HeldState>,
     pub sources: Vec<SourceState>,
+    /// Clients of a server.
+    pub backends: Vec<Arc<Backend>>,
     pub subscriptions: Vec<SubscriptionState>,
 }
 
@@ -62,9 +68,12 @@ pub(crate) struct SubscriptionState {
     pub ended: bool,
 }
 
+/// The relation that lists clients.
+const ACTIVITY: &str = "pg_stat_activity";
+
 /// Whether a relation tells of the engine.
 pub(super) fn tells(name: &str) -> bool {
-    name.starts_with("anabranch_")
+    name.starts_with("anabranch_") || name == ACTIVITY
 }
 
 /// The rows of a relation; `None` for one that does not tell of the engine.
@@ -75,6 +84,7 @@ pub(super) fn rows(name: &str, engine: &EngineState) -> Option<Vec<Row>> {
         "anabranch_dataflows" => dataflows.map(dataflow).collect(),
         "anabranch_memory" => dataflows.flat_map(parts).chain(engine.held.iter().map(held)).collect(),
         "anabranch_sources" => engine.sources.iter().map(source).collect(),
+        ACTIVITY => engine.backends.iter().map(|backend| activity(backend)).collect(),
         "anabranch_subscriptions" => engine.subscriptions.iter().map(subscription).collect(),
         _ => return None,
     })
@@ -123,6 +133,27 @@ fn held(held: &HeldState) -> Row {
         ("name", held.name.into()),
         ("part", held.part.into()),
         ("bytes", whole(held.bytes)),
+    ]
+}
+
+fn activity(backend: &Backend) -> Row {
+    let seen = backend.seen();
+    let when = |micros: Option<i64>| micros.map_or(SystemCell::Null, SystemCell::Number);
+    let address = backend.address.map(|address| address.ip().to_canonical().to_string());
+    vec![
+        ("datid", 5u32.into()),
+        ("datname", DATABASE.into()),
+        ("pid", backend.pid.into()),
+        ("usename", seen.user.into()),
+        ("application_name", seen.application.into()),
+        ("client_addr", address.into()),
+        ("client_port", backend.address.map(|address| i32::from(address.port())).into()),
+        ("backend_start", when(Some(backend.started))),
+        ("query_start", when(seen.query_started)),
+        ("state_change", when(seen.changed)),
+        ("state", seen.state.name().into()),
+        ("query", seen.query.into()),
+        ("backend_type", "client backend".into()),
     ]
 }
 

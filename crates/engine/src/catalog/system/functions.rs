@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use anabranch_sql::statement::CreateType;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
@@ -49,8 +50,9 @@ type Compute = fn(&Snapshot, &[ScalarValue]) -> Option<ScalarValue>;
 
 /// Functions by name; `None` is NULL.
 const FUNCTIONS: &[(&str, Gives, Compute)] = &[
-    ("format_type", Gives::Text, |_, args| {
-        Some(text(&format_type(whole(args, 0)?.try_into().ok()?, whole(args, 1).map(|modifier| modifier as i32))))
+    ("format_type", Gives::Text, |snapshot, args| {
+        let modifier = whole(args, 1).map(|modifier| modifier as i32);
+        Some(text(&snapshot.type_name(whole(args, 0)?.try_into().ok()?, modifier)))
     }),
     ("pg_get_expr", Gives::Text, |_, args| args.first().cloned()),
     ("pg_get_viewdef", Gives::Text, |snapshot, args| {
@@ -77,7 +79,8 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
             relation.checks.iter().enumerate().map(move |(n, check)| (check_oid(relation, n), &check.1))
         });
         let (_, condition) = checks.into_iter().find(|(known, _)| *known == oid)?;
-        Some(text(&format!("CHECK (({condition}))")))
+        let is_pretty = matches!(args.get(1), Some(ScalarValue::Boolean(Some(true))));
+        Some(text(&if is_pretty { format!("CHECK ({condition})") } else { format!("CHECK (({condition}))") }))
     }),
     ("pg_get_userbyid", Gives::Text, |_, _| Some(text(DATABASE))),
     ("pg_table_is_visible", Gives::Bool, |snapshot, args| {
@@ -175,7 +178,9 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
     }),
     ("to_regtype", Gives::Oid, regtype_in),
     ("regtype_in", Gives::Oid, regtype_in),
-    ("regtype_out", Gives::Text, |_, args| Some(text(&format_type(whole(args, 0)?.try_into().ok()?, None)))),
+    ("regtype_out", Gives::Text, |snapshot, args| {
+        Some(text(&snapshot.type_name(whole(args, 0)?.try_into().ok()?, None)))
+    }),
     ("regnamespace_in", Gives::Oid, |snapshot, args| {
         let name = words(args, 0)?;
         let built_in = NAMESPACES.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid);
@@ -288,8 +293,14 @@ fn regclass_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue>
     oid.map(|oid| ScalarValue::UInt32(Some(oid)))
 }
 
-fn regtype_in(_: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
-    let name = words(args, 0)?.to_lowercase().replace('"', "");
+fn regtype_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
+    let name = words(args, 0)?;
+    let own = name.strip_prefix("public.").unwrap_or(&name);
+    let is_own = |(oid, _): &&(u32, CreateType)| snapshot.type_name(*oid, None) == own;
+    if let Some((oid, _)) = snapshot.types.iter().find(is_own) {
+        return Some(ScalarValue::UInt32(Some(*oid)));
+    }
+    let name = name.to_lowercase().replace('"', "");
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
     let is_named = |line: &Vec<&str>| {
         line[1] == name || line[0].parse().is_ok_and(|oid| format_type(oid, None) == name) || line[0] == name

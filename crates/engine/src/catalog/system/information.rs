@@ -13,6 +13,7 @@ use anabranch_sql::sql_name;
 type Rows = fn(&Snapshot) -> Vec<Row>;
 
 const FILLED: &[(&str, Rows)] = &[
+    ("information_schema.check_constraints", check_constraints),
     ("information_schema.columns", columns),
     ("information_schema.constraint_column_usage", constraint_columns),
     ("information_schema.key_column_usage", key_columns),
@@ -123,7 +124,7 @@ fn column(relation: &DescribedRelation, n: usize, field: &Field) -> Row {
         ("column_name", SystemCell::from(field.name().as_str())),
         ("ordinal_position", (n as i32 + 1).into()),
         ("column_default", relation.filling(n).filter(|_| !relation.is_computed(n)).into()),
-        ("is_nullable", (field.is_nullable() && !relation.primary_key.contains(&n)).into()),
+        ("is_nullable", (!relation.forbids_null(n)).into()),
         ("data_type", shown.into()),
         ("character_maximum_length", length.into()),
         ("numeric_precision", precision.into()),
@@ -200,15 +201,42 @@ fn table_constraints(snapshot: &Snapshot) -> Vec<Row> {
         row.push(("enforced", true.into()));
         row
     };
-    let foreign = |(relation, reference): (&DescribedRelation, &DescribedReference)| {
-        let mut row = constraint_of(relation, &reference.name, named);
-        row.push(("constraint_type", "FOREIGN KEY".into()));
+    let other = |relation: &DescribedRelation, name: &str, kind: &str| {
+        let mut row = constraint_of(relation, name, named);
+        row.push(("constraint_type", kind.into()));
         row.push(("is_deferrable", false.into()));
         row.push(("initially_deferred", false.into()));
         row.push(("enforced", true.into()));
         row
     };
-    keys(snapshot).map(row).chain(references(snapshot).map(foreign)).collect()
+    let foreign = references(snapshot).map(|(relation, of)| other(relation, &of.name, "FOREIGN KEY"));
+    let checks = checks(snapshot).into_iter().map(|(relation, name, _)| other(relation, &name, "CHECK"));
+    keys(snapshot).map(row).chain(foreign).chain(checks).collect()
+}
+
+/// CHECKs and NOT NULLs: the relation, the name and the condition of each.
+fn checks(snapshot: &Snapshot) -> Vec<(&DescribedRelation, String, String)> {
+    let mut all = Vec::new();
+    for relation in &snapshot.relations {
+        for (name, condition, _) in &relation.checks {
+            all.push((relation, name.clone(), format!("(({condition}))")));
+        }
+        let fields = relation.schema.fields().iter().enumerate();
+        for (n, field) in fields.filter(|(n, _)| relation.forbids_null(*n)) {
+            let name = format!("{}_{}_{}_not_null", relation.space.0, relation.oid, n + 1);
+            all.push((relation, name, format!("{} IS NOT NULL", field.name())));
+        }
+    }
+    all
+}
+
+fn check_constraints(snapshot: &Snapshot) -> Vec<Row> {
+    let row = |(relation, name, condition): (&DescribedRelation, String, String)| {
+        let mut row = constraint_of(relation, &name, |_| vec![]);
+        row.push(("check_clause", condition.into()));
+        row
+    };
+    checks(snapshot).into_iter().map(row).collect()
 }
 
 fn referential_constraints(snapshot: &Snapshot) -> Vec<Row> {

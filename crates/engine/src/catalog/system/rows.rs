@@ -159,7 +159,7 @@ fn attributes(snapshot: &Snapshot) -> Vec<Row> {
     for relation in &snapshot.relations {
         for (n, field) in relation.schema.fields().iter().enumerate() {
             let mut row = attribute(relation.oid, n, field);
-            row.push(("attnotnull", (!field.is_nullable() || relation.primary_key.contains(&n)).into()));
+            row.push(("attnotnull", relation.forbids_null(n).into()));
             row.push(("atthasdef", relation.filling(n).is_some().into()));
             row.push(("attidentity", relation.identity(n).into()));
             row.push(("attgenerated", if relation.is_computed(n) { "s" } else { "" }.into()));

@@ -9,6 +9,7 @@ use anabranch_sql::references::{ForeignKey, OnDelete};
 use anabranch_sql::statement::{CreateType, Made, Numbering, NumberingForm, ObjectKind};
 use arrow::datatypes::{Field, SchemaRef};
 
+use super::lists::format_type;
 use crate::catalog::created::ObjectId;
 use crate::catalog::object::{Index, IndexForm, Object};
 use crate::catalog::rules::number_max;
@@ -134,6 +135,11 @@ impl DescribedRelation {
         }
     }
 
+    /// Whether a column of a table is declared NOT NULL. Columns of views are not.
+    pub fn forbids_null(&self, column: usize) -> bool {
+        self.kind == 'r' && (!self.schema.field(column).is_nullable() || self.primary_key.contains(&column))
+    }
+
     /// Whether a column is computed of others.
     pub fn is_computed(&self, column: usize) -> bool {
         matches!(self.made.get(column), Some(Made::Computed(_)))
@@ -250,6 +256,14 @@ impl Snapshot {
             is_unique && is_whole && index.key.iter().all(|at| reference.to.contains(at))
         };
         self.indexes.iter().find(is_of)
+    }
+
+    /// What a type is called in SQL: types of users with their schema, unless that is `public`.
+    pub(super) fn type_name(&self, of: u32, modifier: Option<i32>) -> String {
+        match self.types.iter().find(|(oid, _)| *oid == of) {
+            Some((_, made)) => made.name.split('.').map(quoted).collect::<Vec<_>>().join("."),
+            None => format_type(of, modifier),
+        }
     }
 
     /// The name of a relation or an index.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anabranch_store::{Commit, Created, Durability, Fact, Store, StoreError, Ticket};
+use anabranch_store::{Commit, Created, Durability, Fact, Statistics, Store, StoreError, Ticket};
 
 use crate::error::Error;
 use crate::session::sealed::{LastingCall, Promise, Receipt, Recorder, Sealed};
@@ -40,6 +40,10 @@ impl Recorder for Keeper {
             Some(ticket) if !ticket.is_durable() => Receipt::new(Arc::new(Synced(ticket.clone()))),
             _ => Receipt::default(),
         }
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.store.statistics())
     }
 }
 

@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex};
 use anabranch_flow::account::Account;
 use anabranch_flow::account::memory::{Hold, MemoryPart};
 use anabranch_sql::files::ReadFile;
+use anabranch_sql::statement::Statement;
 use anabranch_store::Durability;
 use arrow::array::RecordBatch;
 
 use crate::catalog::Given;
 use crate::prepared::Prepared;
+use crate::session::backend_functions::ClientBackends;
 use crate::session::outcome::Rows;
 use crate::session::setting_functions::ClientSettings;
 use crate::session::state::advisory::{AdvisoryLocks, ClientLocks};
@@ -22,6 +24,7 @@ use crate::session::state::cursors::Cursors;
 use crate::session::state::options::Options;
 use crate::session::state::subscriptions::Buffer;
 use crate::session::state::variables::{Variables, WantedSetting};
+use crate::session::tag::command_tag;
 use crate::transaction::Transaction;
 
 /// Answers of fewer bytes are not counted.
@@ -42,6 +45,8 @@ pub(crate) struct Client {
     pub variables: Arc<Variables>,
     /// What `set_config` has asked for in the statement that runs.
     pub wanted_settings: Arc<Mutex<Vec<WantedSetting>>>,
+    /// How other clients see it.
+    pub backends: ClientBackends,
     /// Its part in the advisory locks.
     pub locks: Arc<ClientLocks>,
     /// Statements of PREPARE, by name.
@@ -70,9 +75,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// The words of a statement's command tag: of EXECUTE, those of the statement that runs.
+    pub fn tag(&self, statement: &Statement) -> &'static str {
+        match statement {
+            Statement::Execute(execute) => self.statements.get(&execute.name).map_or("EXECUTE", |named| named.tag),
+            statement => command_tag(statement),
+        }
+    }
+
     /// Its parameters, as functions see them.
     pub fn settings(&self) -> ClientSettings {
-        ClientSettings { variables: Arc::clone(&self.variables), wanted: Arc::clone(&self.wanted_settings) }
+        ClientSettings {
+            variables: Arc::clone(&self.variables),
+            wanted: Arc::clone(&self.wanted_settings),
+            backends: self.backends.clone(),
+        }
     }
 
     pub fn new(number: u64, account: Account, locks: &AdvisoryLocks, options: &Options) -> Client {
@@ -83,6 +100,7 @@ impl Client {
             transaction: None,
             variables: Arc::default(),
             wanted_settings: Arc::default(),
+            backends: ClientBackends::default(),
             locks: Arc::new(locks.client()),
             statements: BTreeMap::new(),
             cursors: Cursors::default(),

@@ -64,6 +64,29 @@ impl Cursors {
         self.by_name.retain(|_, cursor| matches!(cursor.source, Source::Changes { .. }));
     }
 
+    /// Whether there is one of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Opens one over rows that are the caller's, forward only.
+    pub fn lend(&mut self, name: &str, rows: RecordBatch) {
+        let source = Source::Rows { rows, position: 0 };
+        let cursor = Cursor { stays: false, is_of_transaction: true, scroll: Scroll::No, source };
+        self.by_name.insert(name.to_owned(), cursor);
+    }
+
+    /// Closes one over rows, and gives those that were not taken.
+    pub fn take_lent(&mut self, name: &str) -> Option<RecordBatch> {
+        match self.by_name.remove(name)?.source {
+            Source::Rows { rows, position } => {
+                let taken = position.min(rows.num_rows());
+                Some(rows.slice(taken, rows.num_rows() - taken))
+            }
+            Source::Changes { .. } => None,
+        }
+    }
+
     pub(crate) fn get(&mut self, name: &str) -> Result<&mut Cursor, Error> {
         self.by_name.get_mut(name).ok_or_else(|| no_cursor(name))
     }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use super::latest::Latest;
 use super::sealed::Recorder;
+use crate::backends::Backends;
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CollectionId};
 use crate::connector::Connector;
@@ -89,6 +90,8 @@ pub struct Session {
     pub(crate) progress: Progress,
     /// What the client has of its own. While a connection is served it is the connection's.
     pub(crate) client: Client,
+    /// Clients of a server.
+    pub(crate) backends: Backends,
     /// What clients have locked by agreement.
     pub(crate) locks: AdvisoryLocks,
     /// What stands for the parameters of the statement that runs.
@@ -111,6 +114,7 @@ impl Session {
         Ok(Session {
             catalog: Catalog::default(),
             client: Client::new(0, cluster.client_account(0), &locks, &options),
+            backends: Backends::default(),
             locks,
             cluster,
             timeline: Timeline::new(options.clock.now_micros()),

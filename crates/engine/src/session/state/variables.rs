@@ -80,7 +80,7 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
     "default_transaction_isolation" "serializable" SettingTakes::Only(LEVELS), "every level gives the highest";
     "default_transaction_read_only" "off" SettingTakes::Switch, "whether transactions may only read unless they say otherwise";
     "default_text_search_config" "pg_catalog.simple" SettingTakes::Text, "has no effect";
-    "extra_float_digits" "1" SettingTakes::Whole(-15, 3), "floats are shown with all digits that tell them apart";
+    "extra_float_digits" "1" SettingTakes::Whole(1, 3), "floats are shown with all digits that tell them apart";
     "idle_in_transaction_session_timeout" "0" SettingTakes::Time, "how long a transaction may wait for its client";
     "integer_datetimes" "on" SettingTakes::Nothing, "times are whole microseconds";
     "intervalstyle" "postgres" SettingTakes::Only(&["postgres"]), "how intervals are shown";
@@ -243,7 +243,11 @@ pub(crate) fn taken(variable: &Setting, value: &str) -> Result<String, Error> {
             Ok(n) => Err(Error::invalid(format!(
                 "{n} is outside the valid range for parameter \"{name}\" ({least} .. {greatest})"
             ))
-            .with_sqlstate("22023")),
+            .with_sqlstate("22023")
+            .with_hint(match name {
+                "extra_float_digits" => "For fewer digits write round(x::numeric, n) or to_char(x, '9.99').",
+                _ => "Choose a number in that range.",
+            })),
             Err(_) => refused("It takes a whole number.".to_owned()),
         },
         SettingTakes::Time => match parse_time(&plain) {
