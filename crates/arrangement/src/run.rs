@@ -210,7 +210,7 @@ impl Run {
     /// holds the lock of what is unsorted: two threads do not wait for each other.)
     fn sorted_rows(&self) -> &SortedRows {
         self.sorted.get_or_init(|| {
-            let lists = self.unsorted.as_ref().map(|(unsorted, _)| unsorted.into_chunks());
+            let lists = self.unsorted.as_ref().map(|(unsorted, _)| unsorted.take_chunks());
             SortedRows::new(lists.unwrap_or_default())
         })
     }

@@ -63,7 +63,7 @@ impl Unsorted {
     }
 
     /// Sorts what is left, and gives the chunks of each piece away.
-    pub fn into_chunks(&self) -> Vec<Vec<Arc<Chunk>>> {
+    pub fn take_chunks(&self) -> Vec<Vec<Arc<Chunk>>> {
         let mut state = self.lock();
         let (left, sorted) = state.pieces();
         sorted.extend(left.drain(..).filter_map(|piece| sort_piece(&self.layout, piece, self.since)));

@@ -67,8 +67,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes note of what a plan is about to read, directly or by a dataflow: as of the last commit,
-    /// or as of the one that the transaction has seen.
+    /// Takes note of what a plan is about to read, directly or by a dataflow: as of the last
+    /// commit, or as of the one that the transaction has seen.
     pub(super) fn note_plan(&mut self, plan: &Arc<Plan>) -> Result<(), Error> {
         if self.client.transaction.is_none() {
             return Ok(());

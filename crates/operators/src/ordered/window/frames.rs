@@ -192,8 +192,8 @@ impl Frames<'_> {
 }
 
 /// Rows of a piece: values in order are looked at for each of its rows (an accumulator sees each
-/// once), so a piece holds not many more than a frame does. Each value is in all pieces of its rows,
-/// so large frames have large pieces.
+/// once), so a piece holds not many more than a frame does. Each value is in all pieces of its
+/// rows, so large frames have large pieces.
 fn piece_rows(spans: &[Range<usize>]) -> usize {
     let n_held: usize = spans.iter().map(|span| span.len()).sum();
     PIECE_ROWS.max(n_held / spans.len().max(1))

@@ -123,16 +123,18 @@ fn by_order(spec: &JoinSpec, side: Side, run: &Arc<Run>, others: Vec<Arc<Run>>, 
     if is_small && others.iter().all(|other| other.is_before(before)) {
         return others
             .iter()
-            .map(|other| Pairing::Sorted(RunPairs::new(spec, side.other(), other, vec![Arc::clone(run)], END)))
+            .map(|other| {
+                Pairing::Sorted(Box::new(RunPairs::new(spec, side.other(), other, vec![Arc::clone(run)], END)))
+            })
             .collect();
     }
-    VecDeque::from([Pairing::Sorted(RunPairs::new(spec, side, run, others, before))])
+    VecDeque::from([Pairing::Sorted(Box::new(RunPairs::new(spec, side, run, others, before)))])
 }
 
 /// A join in progress.
 enum Pairing {
     /// By the order of the runs.
-    Sorted(RunPairs),
+    Sorted(Box<RunPairs>),
     /// Of histories, some of which have no order yet.
     Unsorted(Box<HashPairs>),
 }
