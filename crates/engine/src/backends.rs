@@ -147,7 +147,8 @@ impl Backends {
         self.all().values().cloned().collect()
     }
 
-    fn find(&self, pid: i64) -> Option<Arc<Backend>> {
+    /// The client of that number, if there is one.
+    pub fn find(&self, pid: i64) -> Option<Arc<Backend>> {
         self.all().get(&i32::try_from(pid).ok()?).cloned()
     }
 

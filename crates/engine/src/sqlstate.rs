@@ -19,6 +19,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("recursive term", "42P19"),
     ("does not reach a fixed point", "54000"),
     ("syntax error", "42601"),
+    ("permission denied to", "42501"),
     ("value of sequence", "2200H"),
     ("out of bounds for sequence", "22003"),
     ("defined in this session", "55000"),

@@ -435,6 +435,7 @@ impl Connection {
     /// Refuses statements that write from now on; that cannot be taken back.
     pub fn forbid_writes(&mut self) {
         self.reads_only = true;
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).backends.only_own_user = true;
     }
 
     /// Runs one statement of a parsed script. `script` is the whole text that was parsed.

@@ -1,7 +1,8 @@
 //! `pg_backend_pid`, `pg_cancel_backend`, `pg_terminate_backend`: clients as functions see them.
 //!
 //! Law: a client that is cancelled or ended is so at once, whatever becomes of the statement that
-//! asked. Views have none of these functions.
+//! asked. A client that may only read ends those of its own user. Views have none of these
+//! functions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array};
 use arrow::datatypes::{DataType, Int64Type};
-use datafusion_common::Result as DfResult;
+use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
@@ -21,6 +22,8 @@ use crate::backends::{Backend, Backends};
 pub(crate) struct ClientBackends {
     pub own: Option<Arc<Backend>>,
     pub all: Backends,
+    /// The client may only read: it ends clients of its own user alone.
+    pub only_own_user: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +48,11 @@ struct BackendFunction {
 }
 
 impl ClientBackends {
+    fn may_end(&self, pid: i64) -> bool {
+        let user = |backend: &Arc<Backend>| backend.seen().user;
+        !self.only_own_user || self.all.find(pid).is_none_or(|other| self.own.as_ref().map(user) == Some(user(&other)))
+    }
+
     /// The function of that name.
     pub fn function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let (name, call) = *CALLS.iter().find(|(known, _)| *known == name)?;
@@ -83,6 +91,9 @@ impl ScalarUDFImpl for BackendFunction {
         }
         let pids = args.args[0].to_array(args.number_rows)?;
         let pids = pids.as_primitive::<Int64Type>();
+        if let Some(pid) = pids.iter().flatten().find(|pid| !self.backends.may_end(*pid)) {
+            return exec_err!("permission denied to end client {pid}, which is another user's");
+        }
         let answer = |row: usize| {
             pids.is_valid(row).then(|| match self.call {
                 BackendCall::Terminate => self.backends.all.terminate(pids.value(row)),

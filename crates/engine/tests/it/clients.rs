@@ -1,9 +1,10 @@
 //! What each client has of its own: settings, prepared statements, cursors; and how long its
 //! statements may run.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Changes, Connection, ErrorKind, Outcome};
+use anabranch_engine::{Backend, Changes, Connection, ErrorKind, Outcome};
 
 use crate::connections::{ask, database, fail, run};
 use crate::support::{batch_lines, lines};
@@ -182,4 +183,23 @@ fn who_may_only_read_moves_no_sequence() {
     }
     assert_eq!(ask(&mut writer, "SELECT nextval('s')"), ["1"]);
     assert_eq!(ask(&mut reader, "SELECT last_value FROM s"), ["1"]);
+}
+
+#[test]
+fn one_who_may_only_read_ends_clients_of_its_own_user() {
+    let database = database();
+    let client = |pid: i32, user: &str| {
+        let mut connection = database.connect().unwrap();
+        let backend = Backend::new(pid, None, connection.interrupt(), || ());
+        backend.is_user(user);
+        connection.appear(Arc::new(backend));
+        connection
+    };
+    let (mut reader, _twin, mut other) = (client(1, "ann"), client(2, "ann"), client(3, "ben"));
+    reader.forbid_writes();
+    for refused in ["SELECT pg_cancel_backend(3)", "SELECT pg_terminate_backend(3)"] {
+        assert_eq!(fail(&mut reader, refused).sqlstate(), "42501");
+    }
+    assert_eq!(ask(&mut reader, "SELECT pg_terminate_backend(2), pg_cancel_backend(9)"), ["true false"]);
+    assert_eq!(ask(&mut other, "SELECT pg_cancel_backend(1)"), ["true"]);
 }
