@@ -22,12 +22,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anabranch_arrangement::{Follower, Reader, Snapshot};
 use anabranch_batch::{Batch, END, ShardNumber, Time, Times, at_home, gather, hash};
 use arrow::array::ArrayRef;
 
+use crate::account::midway;
 use crate::chain::Chain;
 use crate::drive::{HeldCapability, advanced_to};
 use crate::line::{Apply, Feed, Frontiers};
@@ -307,28 +308,29 @@ impl ImportState {
 }
 
 /// How many rows of a history are read in a turn: few at first, and more while turns are short.
-/// What is computed of a row may take as long as a whole turn should.
+/// What is computed of a row may take as long as a whole turn should. (The time of other turns
+/// between two of these does not count.)
+#[derive(Default)]
 struct ReadPace {
-    rows: usize,
-    began: Option<Instant>,
-}
-
-impl Default for ReadPace {
-    fn default() -> ReadPace {
-        ReadPace { rows: FIRST_ROWS, began: None }
-    }
+    /// Rows of the turn before, once there was one.
+    rows: Option<usize>,
+    /// How long the turn before took, once it is over.
+    took: Rc<Cell<Option<Duration>>>,
 }
 
 impl ReadPace {
-    /// Rows of the turn that begins now.
+    /// Rows of the turn that runs.
     fn next_rows(&mut self) -> usize {
-        let now = Instant::now();
-        match self.began.replace(now).map(|began| now - began) {
-            Some(took) if took > LONG_TURN => self.rows = (self.rows / 8).max(1),
-            Some(took) if took < SHORT_TURN => self.rows = (self.rows * 8).min(ROWS_PER_TURN),
-            _ => {}
-        }
-        self.rows
+        let rows = match (self.rows, self.took.take()) {
+            (None, _) => FIRST_ROWS,
+            (Some(rows), Some(took)) if took > LONG_TURN => (rows / 8).max(1),
+            (Some(rows), Some(took)) if took > SHORT_TURN => rows,
+            // (A turn of no account is not timed.)
+            (Some(rows), _) => (rows * 8).min(ROWS_PER_TURN),
+        };
+        self.rows = Some(rows);
+        midway::time(&self.took);
+        rows
     }
 }
 

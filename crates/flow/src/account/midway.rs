@@ -7,8 +7,10 @@
 //! `memory_limit` ends it before the memory is there. Cost: of a batch that is put out, one
 //! addition; of so many rows, two loads.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::Account;
 use super::memory::{MemoryPart, Share};
@@ -34,6 +36,8 @@ struct Running {
     uncounted: usize,
     /// What the turn holds beside what was measured before it.
     held: Option<Share>,
+    /// Where it is told how long the turn has taken, and since when.
+    timed: Vec<(Instant, Rc<Cell<Option<Duration>>>)>,
 }
 
 impl Running {
@@ -53,7 +57,15 @@ pub(super) struct Begun(Option<Running>);
 
 impl Begun {
     pub fn new(account: &Account) -> Begun {
-        let running = Running { account: account.clone(), rows: 0, holds: 0, made: 0, uncounted: 0, held: None };
+        let running = Running {
+            account: account.clone(),
+            rows: 0,
+            holds: 0,
+            made: 0,
+            uncounted: 0,
+            held: None,
+            timed: Vec::new(),
+        };
         Begun(RUNNING.replace(Some(running)))
     }
 }
@@ -61,8 +73,20 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         // (A turn within a turn gives way to the outer one.)
-        RUNNING.replace(self.0.take());
+        let over = RUNNING.replace(self.0.take());
+        for (began, took) in over.into_iter().flat_map(|running| running.timed) {
+            took.set(Some(began.elapsed()));
+        }
     }
+}
+
+/// When the turn that runs is over, `took` is how long it took from here on.
+pub(crate) fn time(took: &Rc<Cell<Option<Duration>>>) {
+    RUNNING.with_borrow_mut(|running| {
+        if let Some(running) = running {
+            running.timed.push((Instant::now(), Rc::clone(took)));
+        }
+    });
 }
 
 /// So many rows are put out. May not return.

@@ -327,6 +327,10 @@ mod tests {
         let (small, large) = (accounts.open_for(Holder::Query, None), accounts.open_for(Holder::Query, None));
         assert_eq!(small.turn(|| (0..30).for_each(|_| midway::makes(1 << 19))), Some(()));
         assert_eq!((making(&large), accounts.held_bytes()), (None, 0));
+        // It is told how long a turn took, once it is over.
+        let took = std::rc::Rc::default();
+        assert_eq!(accounts.open().turn(|| midway::time(&took)), Some(()));
+        assert!(took.take().is_some());
         // Outside of a turn, and in one of no account, nothing ends.
         midway::holds(1 << 40);
         assert_eq!(holding(&Account::default(), 1 << 40), Some(()));
