@@ -17,6 +17,7 @@ use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
 use anabranch_batch::dimensions::next_ragged;
 use anabranch_batch::order::Direction;
 use anabranch_batch::{Batch, Diff, Time, gather, types};
+use anabranch_flow::account::midway;
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, ListArray, NullBufferBuilder, PrimitiveArray, StringViewBuilder,
@@ -182,9 +183,13 @@ impl Ordered {
         for (key, range) in &queries.groups {
             let lists = &mut lists[range.clone()];
             walk.group(keys, *key, &queries.times[range.clone()], |place, counts| {
+                let mut n_listed = 0;
                 for (list, &count) in lists.iter_mut().zip(counts).filter(|&(_, &count)| count > 0) {
                     list.push((place, if self.distinct { 1 } else { count }));
+                    n_listed += 1;
                 }
+                // (A list for each of many times may be far more than the values.)
+                midway::makes(n_listed * size_of::<(Place, Diff)>());
                 ControlFlow::Continue(())
             });
         }
