@@ -33,6 +33,8 @@ impl Session {
             planned.plan.schema.fields().iter().take(planned.visible).map(|field| field.name().clone()).collect();
         let ordered = super::explain::finish_line(&planned);
         let plan = first_rows(&planned);
+        // (Rows that a worker has not taken in are not counted.)
+        self.await_dataflows(self.timeline.last())?;
         let kept: BTreeMap<ArrangementId, usize> =
             self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.rows)).collect();
         let rows = |relation: &str| {
