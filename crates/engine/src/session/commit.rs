@@ -399,7 +399,7 @@ impl Session {
         // (No arrangement is read as of a time that dataflows pass over: all are let go up to it.)
         let Some(after) = self.cluster.deferred_after() else { return self.cluster.flush() };
         let since = self.forget();
-        let horizons = self.dataflows.horizons(|arrangement| self.one_time_until(arrangement, after));
+        let horizons = self.horizons(after);
         self.cluster.flush_as_one(&since, horizons);
     }
 
@@ -423,7 +423,7 @@ impl Session {
     /// what is added up before it is worked on costs once.
     fn set_horizons(&mut self, before: Time) {
         self.allow_compaction();
-        let horizons = self.dataflows.horizons(|arrangement| self.one_time_until(arrangement, before));
+        let horizons = self.horizons(before);
         self.cluster.set_horizons(before, horizons);
     }
 
@@ -443,8 +443,8 @@ impl Session {
         self.timeline.commits_unforgotten = 0;
         self.timeline.rows_unforgotten = 0;
         self.dataflows.forget_before(self.timeline.last);
-        let arrangements = self.dataflows.arrangements().into_iter();
-        arrangements.map(|arrangement| (arrangement, self.forgettable(arrangement))).collect()
+        let (arrangements, pin) = (self.dataflows.arrangements(), self.timeline.first_pin_after(Time::MIN));
+        arrangements.into_iter().map(|arrangement| (arrangement, self.forgettable(arrangement, pin))).collect()
     }
 
     /// Waits until the workers are at most a few commits behind, so that what they have not worked

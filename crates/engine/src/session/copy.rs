@@ -151,7 +151,7 @@ impl Session {
     }
 }
 
-/// Refuses what is neither a file nor a folder: the engine would wait for whoever writes to a pipe.
+/// Refuses what is neither a file nor a folder: the engine would wait until a pipe is written to.
 /// A file that may not be read is refused, too.
 fn check_file(path: &str) -> Result<(), Error> {
     let place = Path::new(path);

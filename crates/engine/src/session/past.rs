@@ -18,7 +18,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::state::Session;
 use crate::catalog::{Object, kind_name};
-use crate::cluster::ArrangementId;
+use crate::cluster::{ArrangementId, DataflowId};
 use crate::error::Error;
 use crate::transaction::conflict;
 
@@ -105,18 +105,17 @@ impl Session {
 
     /// The time up to which an arrangement may be let go: history is kept for relations, not for
     /// what queries share.
-    pub(super) fn forgettable(&self, arrangement: ArrangementId) -> Time {
-        let retained = self.retained(arrangement);
-        let is_owned = self.dataflows.is_owned(arrangement);
-        let pin = if is_owned { self.timeline.first_pin_after(Time::MIN) } else { None };
-        pin.map_or(retained, |pin| pin.min(retained))
+    /// `pin` is the first commit that is pinned.
+    pub(super) fn forgettable(&self, arrangement: ArrangementId, pin: Option<Time>) -> Time {
+        let pin = pin.filter(|_| self.dataflows.is_owned(arrangement));
+        self.retained(arrangement).min(pin.unwrap_or(Time::MAX))
     }
 
-    /// The time up to which an arrangement need not tell apart the times after this one. (A pin
-    /// before them reads none of them.)
-    pub(super) fn one_time_until(&self, arrangement: ArrangementId, after: Time) -> Time {
-        let retained = self.retained(arrangement);
-        self.timeline.first_pin_after(after).map_or(retained, |pin| pin.min(retained))
+    /// Up to when each dataflow need not tell apart the times after this one. (A pin before them
+    /// reads none of them.)
+    pub(super) fn horizons(&self, after: Time) -> Vec<(DataflowId, Time)> {
+        let pin = self.timeline.first_pin_after(after).unwrap_or(Time::MAX);
+        self.dataflows.horizons(|arrangement| self.retained(arrangement).min(pin))
     }
 
     fn retained(&self, arrangement: ArrangementId) -> Time {
