@@ -8,7 +8,7 @@ use anabranch_plan::{AggregateFunction, JoinKind, Plan};
 use anabranch_testing::build::{Builder, Relation, call};
 use anabranch_testing::generator::expressions::Fallible;
 use anabranch_testing::generator::history::{History, Size, relations};
-use anabranch_testing::generator::plans::{AGGREGATES, Plans, SET_OPERATIONS, STATISTICS};
+use anabranch_testing::generator::plans::{AGGREGATES, JOINS, Plans, SET_OPERATIONS, STATISTICS};
 use anabranch_testing::generator::values::Pool;
 use anabranch_testing::laws::{HASH_MASK, Setting, hold, hold_under, programs};
 use anabranch_testing::rng::{Rng, cases};
@@ -35,18 +35,6 @@ fn join_laws(name: &str, kind: JoinKind) {
         });
     }
 }
-
-/// Every kind of join.
-const JOINS: [JoinKind; 8] = [
-    JoinKind::Inner,
-    JoinKind::Left,
-    JoinKind::Right,
-    JoinKind::Full,
-    JoinKind::LeftSemi,
-    JoinKind::LeftAnti,
-    JoinKind::LeftAntiNullAware,
-    JoinKind::LeftMark,
-];
 
 /// Plans over inputs that are there before: their histories are joined before they are sorted.
 #[test]

@@ -8,30 +8,17 @@
 //! when it makes joins of the tests.
 
 use arrow::datatypes::DataType;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
-use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::LogicalPlan;
-use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
 
+use super::everywhere::replace_parts;
 use crate::functions::table::call;
 
 /// Compares arrays by calls in a whole plan.
 pub(super) fn compare(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let compared = plan.transform_up_with_subqueries(|node| {
-        let schema = match &node {
-            LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => return Ok(Transformed::no(node)),
-            other => merge_schema(&other.inputs()),
-        };
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let compared = expr.transform_up(|expr| Ok(by_call(expr, &schema)))?;
-            Ok(compared.update_data(|expr| name.restore(expr)))
-        })
-    })?;
-    Ok(compared.data)
+    replace_parts(plan, by_call)
 }
 
 fn by_call(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

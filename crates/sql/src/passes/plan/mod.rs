@@ -17,6 +17,7 @@ pub(crate) mod decorrelate;
 mod deviations;
 pub(crate) mod distinct_on;
 mod document_marks;
+mod everywhere;
 pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
