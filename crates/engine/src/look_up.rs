@@ -11,6 +11,7 @@
 //! Cost: recognising is a walk over the conditions, once a plan; running is a look-up.
 
 use anabranch_batch::types;
+use anabranch_plan::rewrite::position_near;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::index_of;
 use arrow::array::ArrayRef;
@@ -49,11 +50,10 @@ impl LookUp {
     pub fn of(plan: &Plan, catalog: &Catalog) -> Option<LookUp> {
         let Node::Stage { input, filter, project } = &plan.node else { return None };
         let Node::Scan { relation, columns: read } = &input.node else { return None };
-        let position = |expr: &Expr| match expr.clone().unalias() {
-            Expr::Column(column) => input.schema.index_of_column(&column).ok().map(|at| read[at]),
-            _ => None,
-        };
-        let columns = project.iter().map(position).collect::<Option<Vec<usize>>>()?;
+        let place =
+            |expr: &Expr, near: usize| position_near(&expr.clone().unalias(), &input.schema, near).map(|at| read[at]);
+        let position = |expr: &Expr| place(expr, 0);
+        let columns = project.iter().enumerate().map(|(at, expr)| place(expr, at)).collect::<Option<Vec<usize>>>()?;
         let object = catalog.find(relation).filter(|object| object.is_readable())?;
         let fixed = filter.iter().flat_map(conjuncts).map(|condition| fixed(condition, &position));
         let fixed = fixed.collect::<Option<Vec<(usize, KeySource)>>>()?;

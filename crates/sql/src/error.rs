@@ -309,7 +309,12 @@ pub(crate) fn offset_of(text: &str, line: u64, column: u64) -> usize {
             None => return text.len(),
         }
     }
-    let in_line = text[start..].char_indices().nth(column.saturating_sub(1) as usize).map(|(at, _)| at);
+    let before = column.saturating_sub(1) as usize;
+    // (Letters of one byte each are not counted one by one: a long line is asked for often.)
+    if text.as_bytes()[start..].get(..before).is_some_and(<[u8]>::is_ascii) {
+        return start + before;
+    }
+    let in_line = text[start..].char_indices().nth(before).map(|(at, _)| at);
     in_line.map_or(text.len(), |at| start + at)
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
+use std::collections::HashSet;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -207,8 +208,9 @@ impl<'a> Planner<'a> {
             // (Arrays of labels keep their order in what reads the view.)
             let enums = plan.schema().fields().iter().map(|field| EnumMark::of_elements(field)).collect();
             let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
-            for (n, name) in names.iter().enumerate() {
-                if names[..n].contains(name) {
+            let mut taken = HashSet::with_capacity(names.len());
+            for name in &names {
+                if !taken.insert(name) {
                     return Err(SqlError::new(
                         ErrorKind::Duplicate,
                         format!("column \"{name}\" specified more than once"),

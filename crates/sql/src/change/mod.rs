@@ -8,25 +8,28 @@
 //! engine's to give: rows of a table with such columns end with the place of the row in the
 //! statement, and, for each such column, with whether the row wants a number.
 
+mod both;
 mod places;
 mod target;
 
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion_expr::Expr;
-use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
+use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
 
 use crate::error::{Result, SqlError};
 use crate::passes::plan::optimise;
+use crate::passes::plan::unnest::has_subqueries;
 use crate::passes::tree::values_queries::has_subquery;
 use crate::planned::Planned;
 use crate::planner::Planner;
 use crate::proposed::{PROPOSED, WithProposed};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::context::Context;
+use crate::resolve::row_at_once::ASSIGNED;
 use crate::resolve::type_names::sql_name;
 use crate::returned::{Returning, joined_items};
 use crate::syntax::parse::{change::exists, parse_expr};
@@ -267,17 +270,35 @@ impl Planner<'_> {
             };
             let new = (0..width).map(new).collect::<Result<Vec<Expr>>>()?;
             let new = target.with_computed(context, new, rows.schema())?;
-            let new = new.into_iter().zip(target.schema.fields());
-            let new = new.map(|(value, field)| value.unalias().alias(format!("new.{}", field.name())));
-            let n_new = if names.is_empty() { 0 } else { width };
+            let is_changed = |(at, value): &(usize, &Expr)| **value != column(&rows, *at);
+            let changed: Vec<usize> = new.iter().enumerate().filter(is_changed).map(|(at, _)| at).collect();
+            let value =
+                |at: &usize| new[*at].clone().unalias().alias(format!("new.{}", target.schema.field(*at).name()));
+            let values: Vec<Expr> = changed.iter().map(value).collect();
+            let own = target.schema.fields();
+            let fields = changed.iter().map(|at| own[*at].clone());
             let joined = width + names.len()..rows.schema().fields().len();
-            let old = (0..width).map(|at| column(&rows, at));
-            let row: Vec<Expr> = old.chain(new.take(n_new)).chain(joined.clone().map(|at| column(&rows, at))).collect();
-            let own = target.schema.fields().iter();
-            let joined = joined.map(|at| rows.schema().field(at).clone());
-            let fields: Vec<_> = own.clone().chain(own.take(n_new)).cloned().chain(joined).collect();
-            let schema = Arc::new(Schema::new(fields));
-            self.rows(context, LogicalPlanBuilder::from(rows).project(row)?.build()?, &schema)
+            if joined.is_empty() && !names.is_empty() && !has_subqueries(&rows) {
+                let plan = LogicalPlan::Projection(Projection::try_new(values.clone(), Arc::new(rows.clone()))?);
+                let schema = Arc::new(Schema::new(fields.clone().collect::<Vec<_>>()));
+                let values = self.rows(context, plan, &schema)?.plan;
+                if let Some(plan) = both::of_values(&values, table, &target.schema, &changed) {
+                    return Ok(Planned::whole(plan));
+                }
+            }
+            let all = (0..width).map(|at| column(&rows, at)).chain(values);
+            let all = all.chain(joined.clone().map(|at| column(&rows, at))).collect();
+            let joined: Vec<FieldRef> = joined.map(|at| rows.schema().field(at).clone()).collect();
+            let fields: Vec<FieldRef> = own.iter().cloned().chain(fields).chain(joined.iter().cloned()).collect();
+            let plan = LogicalPlan::Projection(Projection::try_new(all, Arc::new(rows))?);
+            if names.is_empty() {
+                return self.rows(context, plan, &Arc::new(Schema::new(fields)));
+            }
+            // (Old and new columns are found by their names again, so that each has one of its own.)
+            let number = |(n, field): (usize, &FieldRef)| field.as_ref().clone().with_name(n.to_string());
+            let numbered: Vec<Field> = fields.iter().enumerate().map(number).collect();
+            let rows = self.rows(context, plan, &Arc::new(Schema::new(numbered)))?;
+            Ok(Planned::whole(both::of_joined(&rows.plan, own, &changed, &joined)?))
         })
     }
 
@@ -370,7 +391,7 @@ pub(crate) fn all_where(
         for (n, expr) in values.into_iter().enumerate() {
             select.projection.push(ast::SelectItem::ExprWithAlias {
                 expr,
-                alias: ast::Ident::with_quote('"', format!("__new_{n}")),
+                alias: ast::Ident::with_quote('"', format!("{ASSIGNED}{n}")),
             });
         }
     }

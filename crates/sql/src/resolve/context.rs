@@ -29,6 +29,7 @@ use crate::passes::plan::temporal_filters::ClockRelation;
 use crate::passes::tree::rewrite;
 use crate::resolve::catalog::{Catalog, Relation};
 use crate::resolve::parameters::Parameters;
+use crate::resolve::row_at_once;
 use crate::resolve::types::Types;
 use crate::resolve::unknown::{catalog_table, unknown_relation};
 use crate::stack::{DEPTH_MAX, VIEW_LEVELS, check_planned_size, too_deep};
@@ -122,7 +123,17 @@ impl<'a> Context<'a> {
             let plan = self.planner().sql_statement_to_plan_with_context(statement, &mut parameters)?;
             self.parameters.fill_plan(plan)
         };
-        let planned = match plan(rewrite(query, self.catalog, false, self.chosen)?) {
+        let mut rewritten = rewrite(query, self.catalog, false, self.chosen)?;
+        if let Some(held) = row_at_once::hold_back(&mut rewritten) {
+            let column = |name: &ast::Expr, schema: &DFSchema| self.expression(name.clone(), schema);
+            // (What goes wrong so is told in the words of the query as it was.)
+            if let Ok(Some(planned)) = plan(rewritten).and_then(|plan| row_at_once::listed(plan, &held, &column)) {
+                check_planned_size(&planned)?;
+                return Ok(planned);
+            }
+            rewritten = rewrite(query, self.catalog, false, self.chosen)?;
+        }
+        let planned = match plan(rewritten) {
             // Two computed columns are spelt alike by DataFusion, or one is spelt as the column
             // that it casts, beside rows of a function: it is asked again with names for all.
             Err(error) if wants_names(&error.to_string()) => plan(rewrite(query, self.catalog, true, self.chosen)?),

@@ -8,6 +8,7 @@ pub mod documents;
 pub(crate) mod parameters;
 pub mod pg_types;
 pub(crate) mod position;
+pub(crate) mod row_at_once;
 pub(crate) mod shown_forms;
 pub(crate) mod suggest;
 pub mod type_marks;

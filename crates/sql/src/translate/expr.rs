@@ -1,5 +1,6 @@
 //! Expressions: resolved by position, then written with our unqualified names.
 
+pub(crate) use anabranch_plan::rewrite::{position, position_near};
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, ScalarValue};
@@ -115,14 +116,6 @@ pub(crate) fn column(schema: &DFSchema, at: usize) -> Expr {
     Expr::Column(Column::from_name(schema.field(at).name()))
 }
 
-/// The position of an expression that is a plain column.
-pub(crate) fn position(expr: &Expr, schema: &DFSchema) -> Option<usize> {
-    match expr {
-        Expr::Column(column) => schema.index_of_column_by_name(column.relation.as_ref(), &column.name),
-        _ => None,
-    }
-}
-
 /// The parts of a conjunction, in order.
 pub(crate) fn conjuncts(predicate: &Expr) -> Vec<Expr> {
     split_conjunction(predicate).into_iter().cloned().collect()
@@ -151,10 +144,10 @@ pub(crate) fn carried(expr: Expr, schema: &DFSchema) -> Result<(Expr, DataType)>
     Ok((expr, wanted))
 }
 
-/// How often each column of the schema is used in an expression.
-pub(crate) fn count_uses(expr: &Expr, schema: &DFSchema, uses: &mut [usize]) {
+/// How often each column of the schema is used in an expression, which likely is of the one `near`.
+pub(crate) fn count_uses(expr: &Expr, near: usize, schema: &DFSchema, uses: &mut [usize]) {
     let walked = expr.apply(|e| {
-        if let Some(at) = position(e, schema) {
+        if let Some(at) = position_near(e, schema, near) {
             uses[at] += 1;
         }
         Ok(TreeNodeRecursion::Continue)
@@ -162,9 +155,9 @@ pub(crate) fn count_uses(expr: &Expr, schema: &DFSchema, uses: &mut [usize]) {
     debug_assert!(walked.is_ok(), "the closure does not fail");
 }
 
-/// Replaces the columns of `schema` by the expressions at their positions.
-pub(crate) fn substitute(expr: Expr, schema: &DFSchema, by: &[Expr]) -> Result<Expr> {
-    let replaced = expr.transform_up(|e| match position(&e, schema) {
+/// Replaces the columns of `schema`, likely the one `near`, by the expressions at their positions.
+pub(crate) fn substitute(expr: Expr, near: usize, schema: &DFSchema, by: &[Expr]) -> Result<Expr> {
+    let replaced = expr.transform_up(|e| match position_near(&e, schema, near) {
         Some(at) => Ok(Transformed::yes(by[at].clone())),
         None => Ok(Transformed::no(e)),
     })?;

@@ -12,7 +12,7 @@
 mod aggregate;
 mod asof;
 mod exclude;
-mod expr;
+pub(crate) mod expr;
 mod frames;
 mod grouping_sets;
 mod join;
@@ -23,7 +23,7 @@ mod recognize;
 pub(crate) mod recursion;
 mod rows;
 pub(crate) mod schema;
-mod stage;
+pub(crate) mod stage;
 mod window;
 mod window_parts;
 

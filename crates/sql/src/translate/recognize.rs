@@ -101,7 +101,7 @@ fn computed(plan: &Plan) -> Result<Vec<Expr>> {
         Node::Scan { .. } => Ok((0..plan.schema.fields().len()).map(|at| column(&plan.schema, at)).collect()),
         Node::Stage { input, filter, project } if filter.is_empty() => {
             let below = computed(input)?;
-            project.iter().map(|expr| substitute(expr.clone(), &input.schema, &below)).collect()
+            project.iter().map(|expr| substitute(expr.clone(), 0, &input.schema, &below)).collect()
         }
         _ => Err(SqlError::internal("the conditions of a pattern are computed from cells alone")),
     }

@@ -11,9 +11,10 @@ use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use super::expr::{carried, column, count_uses, position, substitute};
+use super::expr::{carried, column, count_uses, position, position_near, substitute};
 use super::schema::{Draft, schema};
 use crate::error::Result;
+use crate::resolve::type_names::canonical;
 
 /// A column to be computed, and the name its user gave.
 pub(crate) type Column = (Expr, Option<String>);
@@ -25,7 +26,8 @@ pub(crate) fn stage(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -
     let (input, filter) = bounded(input, filter);
     let input = pruned(input, &filter, &columns);
     if filter.is_empty() {
-        let positions: Option<Vec<usize>> = columns.iter().map(|(e, _)| position(e, &input.schema)).collect();
+        let near = columns.iter().enumerate();
+        let positions: Option<Vec<usize>> = near.map(|(at, (e, _))| position_near(e, &input.schema, at)).collect();
         if let Some(chosen) = positions.and_then(|positions| chosen(&input, &positions)) {
             return Ok(chosen);
         }
@@ -35,8 +37,16 @@ pub(crate) fn stage(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -
     }
     let mut project = Vec::with_capacity(columns.len());
     let mut drafts: Vec<Draft> = Vec::with_capacity(columns.len());
-    for (expr, alias) in columns {
+    for (at, (expr, alias)) in columns.into_iter().enumerate() {
         let name = name_of(&expr, alias);
+        if let Some(at) = position_near(&expr, &input.schema, at)
+            && let field = input.schema.field(at)
+            && canonical(field.data_type()) == *field.data_type()
+        {
+            drafts.push((name, field.data_type().clone(), field.is_nullable()));
+            project.push(expr);
+            continue;
+        }
         let (expr, data_type) = carried(expr, &input.schema)?;
         let nullable = expr.nullable(input.schema.as_ref())?;
         drafts.push((name, data_type, nullable));
@@ -103,24 +113,25 @@ fn merged(input: Arc<Plan>, filter: Vec<Expr>, columns: Vec<Column>) -> Result<(
         return Ok((input, filter, columns));
     };
     let mut uses = vec![0; project.len()];
-    let exprs = filter.iter().chain(columns.iter().map(|(e, _)| e));
-    exprs.for_each(|e| count_uses(e, &input.schema, &mut uses));
+    filter.iter().for_each(|e| count_uses(e, 0, &input.schema, &mut uses));
+    columns.iter().enumerate().for_each(|(at, (e, _))| count_uses(e, at, &input.schema, &mut uses));
     let cheap = |e: &Expr| matches!(e, Expr::Column(_) | Expr::Literal(..));
     if project.iter().zip(&uses).any(|(e, n)| *n > 1 && !cheap(e)) {
         return Ok((input, filter, columns));
     }
     let mut all = filter_below.clone();
     for expr in filter {
-        all.push(substitute(expr, &input.schema, project)?);
+        all.push(substitute(expr, 0, &input.schema, project)?);
     }
     let columns = columns
         .into_iter()
-        .map(|(expr, alias)| {
+        .enumerate()
+        .map(|(at, (expr, alias))| {
             let alias = match &expr {
                 Expr::Column(column) => Some(column.name.clone()),
                 _ => alias,
             };
-            Ok((substitute(expr, &input.schema, project)?, alias))
+            Ok((substitute(expr, at, &input.schema, project)?, alias))
         })
         .collect::<Result<Vec<_>>>()?;
     merged(below.clone(), all, columns)
@@ -132,8 +143,8 @@ fn pruned(input: Arc<Plan>, filter: &[Expr], columns: &[Column]) -> Arc<Plan> {
         return input;
     }
     let mut uses = vec![0; input.schema.fields().len()];
-    let exprs = filter.iter().chain(columns.iter().map(|(e, _)| e));
-    exprs.for_each(|e| count_uses(e, &input.schema, &mut uses));
+    filter.iter().for_each(|e| count_uses(e, 0, &input.schema, &mut uses));
+    columns.iter().enumerate().for_each(|(at, (e, _))| count_uses(e, at, &input.schema, &mut uses));
     let used: Vec<usize> = (0..uses.len()).filter(|at| uses[*at] > 0).collect();
     match &input.node {
         Node::TopK { top, .. } if top.row_number && uses.last() == Some(&0) => without_number(&input),

@@ -334,3 +334,34 @@ fn statements_of_one_transaction() {
 fn lines_of_orders(n: u64) -> String {
     lines(8 * n)
 }
+
+/// A table of `n` columns and three rows; the view is of another table.
+fn wide(n: u64) -> String {
+    let columns = (0..n).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
+    let row = |of: u64| format!("({})", (0..n).map(|at| (at + of).to_string()).collect::<Vec<_>>().join(", "));
+    format!(
+        "CREATE TABLE u (x bigint); CREATE MATERIALIZED VIEW v AS SELECT x FROM u; CREATE TABLE w ({columns});
+         INSERT INTO w VALUES {}, {}, {};",
+        row(0),
+        row(1),
+        row(2)
+    )
+}
+
+/// Statements about all columns of a table cost the columns, not their square.
+#[test]
+fn statements_about_many_columns() {
+    for (name, statement) in [
+        ("all columns", "SELECT * FROM w WHERE c1 = 2;"),
+        ("all columns in order", "SELECT * FROM w WHERE c1 < 9 ORDER BY c5 DESC LIMIT 1;"),
+        ("a view of all columns", "CREATE MATERIALIZED VIEW of_all AS SELECT * FROM w WHERE c1 < 9;"),
+        ("rows of many columns deleted", "DELETE FROM w WHERE c1 = 2;"),
+        ("rows of many columns updated", "UPDATE w SET c5 = 7 WHERE c1 = 2;"),
+    ] {
+        grows_with_rows(name, 1_000, wide, |_| statement.to_string());
+    }
+    grows_with_rows("columns written out", 1_000, wide, |n| {
+        let columns = (0..n).map(|at| format!("c{at}")).collect::<Vec<_>>().join(", ");
+        format!("SELECT {columns} FROM w WHERE c1 = 2;")
+    });
+}

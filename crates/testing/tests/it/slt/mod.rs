@@ -124,6 +124,7 @@ files!(
     kept_types,
     labels,
     list_tests,
+    many_columns,
     match_recognize,
     merge,
     named_windows,

@@ -1,0 +1,199 @@
+//! `SELECT *`, and long lists of columns, as the rows of FROM, whose columns are listed behind
+//! planning.
+//!
+//! DataFusion's planner compares each item of a select list with all before it, by their names, so
+//! that its time goes with the square of the columns. Here it sees one item in place of them:
+//!
+//! ```text
+//! SELECT * FROM t WHERE c ORDER BY k     SELECT NULL AS "__row" FROM t WHERE c ORDER BY k
+//! ```
+//!
+//! The plan that it makes has one column for the row, in a projection, and above that in the
+//! projection that drops the keys of the order. Both are replaced here: by nothing where the
+//! columns of FROM are all that is wanted, by a list of columns otherwise.
+//!
+//! Law: the plan is the one that DataFusion makes of `*`, but for a projection of all columns.
+//! Cost: linear in the columns, but for what DataFusion looks up by name.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion_common::{Column, DFSchema, Result as DfResult, TableReference};
+use datafusion_expr::Expr;
+use datafusion_expr::expr::Alias;
+use datafusion_expr::logical_plan::{Limit, LogicalPlan, Projection, Sort};
+use datafusion_expr::sqlparser::ast::{
+    Expr as SqlExpr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Value, WildcardAdditionalOptions,
+};
+use datafusion_expr::utils::expand_wildcard;
+
+/// What stands for the row.
+const ROW: &str = "__row";
+
+/// Names of the values that an UPDATE assigns begin so.
+pub(crate) const ASSIGNED: &str = "__new_";
+
+/// Select lists of columns are held back from so many items on; shorter ones cost little.
+const ITEMS_MIN: usize = 100;
+
+/// What was taken out of a select list.
+pub(crate) enum Held {
+    /// A wildcard that stands for all columns of FROM.
+    All,
+    /// Columns that are written out.
+    Columns(Vec<SqlExpr>),
+}
+
+/// Puts one item in place of a wildcard of the top select that stands for all columns of FROM, or
+/// of a long list of columns.
+pub(crate) fn hold_back(query: &mut Query) -> Option<Held> {
+    let by_position = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
+        Some(OrderByKind::Expressions(keys)) => keys
+            .iter()
+            .any(|key| matches!(&key.expr, SqlExpr::Value(value) if matches!(value.value, Value::Number(..)))),
+        Some(OrderByKind::All(_)) => true,
+        None => false,
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    if by_position || !is_plain(select) {
+        return None;
+    }
+    let row = SelectItem::ExprWithAlias { expr: SqlExpr::value(Value::Null), alias: Ident::with_quote('"', ROW) };
+    if select.projection.len() >= ITEMS_MIN
+        && let Some(columns) = select.projection.iter().map(column_alone).collect()
+    {
+        select.projection = vec![row];
+        return Some(Held::Columns(columns));
+    }
+    let (first, others) = select.projection.split_first_mut()?;
+    let is_all = match first {
+        SelectItem::Wildcard(options) => is_bare(options),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), options) => {
+            select.from.len() == 1 && select.from.iter().all(|from| from.joins.is_empty()) && is_bare(options)
+        }
+        _ => false,
+    };
+    if !is_all || !others.iter().all(is_value) {
+        return None;
+    }
+    *first = row;
+    Some(Held::All)
+}
+
+/// The column that an item is, without a name of its own.
+fn column_alone(item: &SelectItem) -> Option<SqlExpr> {
+    match item {
+        SelectItem::UnnamedExpr(expr @ (SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_))) => Some(expr.clone()),
+        _ => None,
+    }
+}
+
+/// Whether an item is a value that an UPDATE assigns.
+fn is_value(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value.starts_with(ASSIGNED))
+}
+
+/// Whether nothing but FROM and WHERE makes the rows.
+fn is_plain(select: &Select) -> bool {
+    let ungrouped =
+        matches!(&select.group_by, GroupByExpr::Expressions(keys, with) if keys.is_empty() && with.is_empty());
+    ungrouped
+        && !select.from.is_empty()
+        && select.distinct.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+}
+
+fn is_bare(options: &WildcardAdditionalOptions) -> bool {
+    let WildcardAdditionalOptions { opt_ilike, opt_exclude, opt_except, opt_replace, opt_rename, opt_alias, .. } =
+        options;
+    opt_ilike.is_none()
+        && opt_exclude.is_none()
+        && opt_except.is_none()
+        && opt_replace.is_none()
+        && opt_rename.is_none()
+        && opt_alias.is_none()
+}
+
+/// What lists the columns of a row over a plan.
+type Listing<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Vec<Expr>>;
+
+/// The plan with the columns that its one item stands for; `None` for a plan of another form than
+/// is known here, which is to be made of the query as it was. `column` resolves a name.
+///
+/// # Errors
+/// Of names and of making projections.
+pub(crate) fn listed(
+    plan: LogicalPlan,
+    held: &Held,
+    column: &dyn Fn(&SqlExpr, &DFSchema) -> DfResult<Expr>,
+) -> DfResult<Option<LogicalPlan>> {
+    let listing = |below: &LogicalPlan| match held {
+        Held::All => expand_wildcard(below.schema(), below, None),
+        Held::Columns(columns) => columns.iter().map(|name| column(name, below.schema())).collect(),
+    };
+    Ok(widened(plan, &listing)?.map(|Wide { plan, .. }| plan))
+}
+
+/// A plan with the columns of the row, which are the first that it shows.
+struct Wide {
+    plan: LogicalPlan,
+    row: Vec<Expr>,
+}
+
+fn widened(plan: LogicalPlan, listing: Listing) -> DfResult<Option<Wide>> {
+    let within = |input: Arc<LogicalPlan>| widened(Arc::unwrap_or_clone(input), listing);
+    match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) if expr.first().is_some_and(is_row) => {
+            // (What those nodes add to the rows of FROM is not part of `*`.)
+            if matches!(*input, LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Unnest(_)) {
+                return Ok(None);
+            }
+            Ok(Some(projected(listing(&input)?, expr, input)?))
+        }
+        LogicalPlan::Projection(Projection { expr, input, .. }) if expr.first().is_some_and(is_column_of_row) => {
+            let Some(Wide { plan, row }) = within(input)? else { return Ok(None) };
+            Ok(Some(projected(row, expr, Arc::new(plan))?))
+        }
+        LogicalPlan::Sort(Sort { expr, input, fetch }) => Ok(within(input)?.map(|Wide { plan, row }| {
+            let plan = LogicalPlan::Sort(Sort { expr, input: Arc::new(plan), fetch });
+            Wide { plan, row }
+        })),
+        LogicalPlan::Limit(Limit { skip, fetch, input }) => Ok(within(input)?.map(|Wide { plan, row }| {
+            let plan = LogicalPlan::Limit(Limit { skip, fetch, input: Arc::new(plan) });
+            Wide { plan, row }
+        })),
+        _ => Ok(None),
+    }
+}
+
+/// The row in place of the first item, beside those of the others that it does not show.
+fn projected(row: Vec<Expr>, items: Vec<Expr>, input: Arc<LogicalPlan>) -> DfResult<Wide> {
+    let mut others: Vec<Expr> = items.into_iter().skip(1).collect();
+    if !others.is_empty() {
+        let shown: HashSet<&Expr> = row.iter().collect();
+        others.retain(|item| !shown.contains(item));
+    }
+    if others.is_empty() && is_whole(&row, &input) {
+        return Ok(Wide { plan: Arc::unwrap_or_clone(input), row });
+    }
+    let items = row.iter().cloned().chain(others).collect();
+    let plan = LogicalPlan::Projection(Projection::try_new(items, input)?);
+    Ok(Wide { plan, row })
+}
+
+/// Whether these are all columns of a plan, in their order.
+fn is_whole(row: &[Expr], input: &LogicalPlan) -> bool {
+    let is_same = |(item, (table, field)): (&Expr, (Option<&TableReference>, &FieldRef))| matches!(item, Expr::Column(column) if column.name == *field.name() && column.relation.as_ref() == table);
+    row.len() == input.schema().fields().len() && row.iter().zip(input.schema().iter()).all(is_same)
+}
+
+fn is_row(item: &Expr) -> bool {
+    matches!(item, Expr::Alias(Alias { name, expr, .. }) if name == ROW && matches!(**expr, Expr::Literal(..)))
+}
+
+fn is_column_of_row(item: &Expr) -> bool {
+    matches!(item, Expr::Column(Column { name, relation: None, .. }) if name == ROW)
+}
