@@ -115,7 +115,7 @@ impl Session {
     /// For expressions that cannot be computed of a row.
     fn columns_of_parts(&self, object: &Object, parts: &[IndexPart]) -> Result<Vec<usize>, Error> {
         let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
-        self.plan_row("index expression", &object.name, &texts)?;
+        self.plan_row("key of an index", &object.name, &texts)?;
         let mut key: Vec<usize> = Vec::new();
         for at in parts.iter().flat_map(IndexPart::columns).filter_map(|name| object.schema.index_of(&name).ok()) {
             if !key.contains(&at) {

@@ -70,7 +70,7 @@ fn is_untold(values: &Values) -> bool {
     let cells = |at: usize| values.rows.iter().filter_map(move |row| row.content.get(at));
     (2..=UNTOLD_ROWS_MAX).contains(&values.rows.len())
         && values.rows.iter().all(|row| row.content.len() == width)
-        && (0..width).any(|at| cells(at).any(is_quoted) && cells(at).any(|cell| says_nothing(cell)))
+        && (0..width).any(|at| cells(at).any(is_quoted) && cells(at).any(says_nothing))
 }
 
 /// Whether a cell is a column, a call, or computed of such: its type is not written at it.
