@@ -44,7 +44,7 @@ pub use functions::user::UserAggregateFunction;
 pub use functions::{at_scale, input, output};
 pub use resolve::documents::planned_columns;
 pub use resolve::{catalog, coerce, pg_types, type_marks, user_types};
-pub use syntax::{files, parse, references, sequence, span, statement, table};
+pub use syntax::{files, index_parts, parse, references, sequence, span, statement, table};
 
 pub use change::{plan_delete, plan_insert, plan_update};
 pub use datafusion_expr::sqlparser::ast;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use anabranch_batch::{Batch, Diffs};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 
+use anabranch_sql::index_parts::IndexPart;
 use anabranch_sql::statement::ObjectKind;
 use datafusion_expr::sqlparser::ast;
 
@@ -102,9 +103,12 @@ pub(crate) struct Index {
     pub id: ObjectId,
     pub name: String,
     pub relation: String,
-    /// Key columns, positions in the relation's schema.
+    /// Key columns, positions in the relation's schema; of expressions, all columns that they name.
     pub key: Vec<usize>,
-    pub arrangement: ArrangementId,
+    /// Columns and expressions, where one is an expression.
+    pub parts: Vec<IndexPart>,
+    /// `None` of an index on expressions, which serves no look-ups.
+    pub arrangement: Option<ArrangementId>,
     /// Whether rows that are equal in the key are refused.
     pub is_unique: bool,
     /// The statement that made it, as written.
@@ -130,6 +134,15 @@ impl Index {
             true => IndexForm::Unique,
             false => IndexForm::Plain,
         }
+    }
+
+    /// Its expressions, where columns have other names.
+    pub fn parts_over(&self, before: &Schema, after: &Schema) -> Vec<IndexPart> {
+        let renamed = |name: &str| {
+            let at = before.index_of(name).ok().filter(|at| self.key.contains(at))?;
+            Some(after.field(at).name()).filter(|new| *new != name).cloned()
+        };
+        self.parts.iter().map(|part| part.renamed(&renamed)).collect()
     }
 }
 

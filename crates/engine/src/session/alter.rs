@@ -18,7 +18,7 @@ use anabranch_sql::table::{Altered, RowsBecome, ToCheck, rewritten};
 use anabranch_sql::type_marks::type_of;
 
 use super::durable::{COUNTERS, DEFINITION, SOURCE};
-use super::index::quoted;
+use super::index::{index_definition, listed_anew, quoted};
 use super::keys::{UniqueKey, check_distinct};
 use super::outcome::Outcome;
 use super::sealed::{Sealed, SealedFact, SealedRows};
@@ -176,12 +176,12 @@ impl Session {
         // Indexes name columns.
         let indexes: Vec<Index> = self.catalog.indexes_on(name).cloned().collect();
         let mut redefined = Vec::new();
-        for index in indexes {
-            let columns: Vec<String> =
-                index.key.iter().map(|column| after.schema.field(*column).name().clone()).collect();
-            let definition = super::index::index_definition(&index.name, name, &columns, index.form());
-            facts.push(fact(index.id, DEFINITION, definition.clone().into_bytes()));
-            redefined.push((index.name, definition));
+        for mut index in indexes {
+            index.parts = index.parts_over(&before.schema, &after.schema);
+            let listed = listed_anew(&index, &after.schema);
+            index.definition = index_definition(&index.name, name, &listed, index.form());
+            facts.push(fact(index.id, DEFINITION, index.definition.clone().into_bytes()));
+            redefined.push(index);
         }
         if let Err(error) = self.record_definition(vec![], vec![], facts) {
             for (column, old) in restarted {
@@ -190,7 +190,7 @@ impl Session {
             self.replace_object(before);
             return Err(error);
         }
-        redefined.into_iter().for_each(|(index, definition)| self.catalog.define_index(&index, definition));
+        redefined.into_iter().for_each(|index| self.catalog.put_back_index(index));
         Ok(())
     }
 
@@ -396,26 +396,24 @@ impl Session {
         self.plan_rules(name)?;
         let of_table = indexes.iter().filter(|index| index.relation == name);
         for index in of_table {
-            let columns: Vec<String> = index.key.iter().map(|column| before.field(*column).name().clone()).collect();
-            let is_there = |column: &String| table.columns.iter().any(|field| field.name() == column);
+            let mut columns = index.key.iter().map(|column| before.field(*column).name());
             // (An index on a column that goes, goes with it.)
-            if columns.iter().all(is_there) {
-                self.remake_index(&index.name, name, &columns, index.form())?;
+            if columns.all(|column| table.columns.iter().any(|field| field.name() == column)) {
+                self.remake_index(&index.name, name, &listed_anew(index, before), index.form())?;
             }
         }
         for view in views {
             self.remake_view(name, view)?;
             for index in indexes.iter().filter(|index| index.relation == view.name) {
-                let columns: Vec<String> =
-                    index.key.iter().map(|column| view.schema.field(*column).name().clone()).collect();
-                self.remake_index(&index.name, &view.name, &columns, IndexForm::Plain)?;
+                let listed = listed_anew(index, &view.schema);
+                self.remake_index(&index.name, &view.name, &listed, IndexForm::Plain)?;
             }
         }
         Ok(())
     }
 
-    fn remake_index(&mut self, name: &str, relation: &str, columns: &[String], form: IndexForm) -> Result<(), Error> {
-        let definition = super::index::index_definition(name, relation, columns, form);
+    fn remake_index(&mut self, name: &str, relation: &str, listed: &[String], form: IndexForm) -> Result<(), Error> {
+        let definition = index_definition(name, relation, listed, form);
         match anabranch_sql::parse(&definition)?.first().map(|parsed| &parsed.statement) {
             Some(Statement::CreateIndex(create)) => self.create_index(create, &definition).map(drop),
             Some(Statement::Alter(Alter { name, actions, .. }))

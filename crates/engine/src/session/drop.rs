@@ -172,7 +172,7 @@ impl Session {
         let Some(object) = self.catalog.find_mut(&index.relation) else { return };
         let Some(maintained) = &mut object.maintained else { return };
         let mut released = None;
-        for arranged in maintained.arrangements.iter_mut().filter(|a| a.arrangement == index.arrangement) {
+        for arranged in maintained.arrangements.iter_mut().filter(|a| Some(a.arrangement) == index.arrangement) {
             arranged.owners.remove(name);
             released = Some(arranged.dataflow);
         }

@@ -1,12 +1,15 @@
 //! Indexes: arrangements under a name, and UNIQUE, which is an index that is checked.
 
+use anabranch_sql::index_parts::IndexPart;
 use anabranch_sql::statement::{CreateIndex, UniqueClause};
 use anabranch_sql::table::{own_name, quoted_path};
+use arrow::datatypes::Schema;
 
 use super::keys::UniqueKey;
 use super::outcome::Outcome;
 use super::state::Session;
 use crate::catalog::{CONSTRAINT, Index, IndexForm, Object, ObjectId};
+use crate::cluster::ArrangementId;
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -41,7 +44,8 @@ impl Session {
             None => self.free_name(&object.name, &unique.columns, "key"),
             Some(name) => beside(table, name),
         };
-        let definition = index_definition(&name, table, &unique.columns, IndexForm::Constraint);
+        let listed: Vec<String> = unique.columns.iter().map(|column| quoted(column)).collect();
+        let definition = index_definition(&name, table, &listed, IndexForm::Constraint);
         self.add_index(&of_constraint(name, table, unique), &definition).map(drop)
     }
 
@@ -54,22 +58,21 @@ impl Session {
     /// The index, over rows that obey it.
     pub(super) fn create_index(&mut self, create: &CreateIndex, text: &str) -> Result<Outcome, Error> {
         let object = self.catalog.get(&create.relation)?.clone();
-        let key = index_columns(&object, &create.columns)?;
+        let key = match create.parts.as_slice() {
+            [] => index_columns(&object, &create.columns)?,
+            parts => self.columns_of_parts(&object, parts)?,
+        };
         let name = match &create.name {
             Some(name) => name.clone(),
-            None => self.free_name(&object.name, &create.columns, "idx"),
+            None => self.free_name(&object.name, &names_of(create), "idx"),
         };
         if let Some(outcome) = self.existing("CREATE INDEX", &name, create.if_not_exists)? {
             return Ok(outcome);
         }
-        let detail = self.arrange(&object, &key, &name)?;
-        let object = self.catalog.get(&create.relation)?;
-        let arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
-        let arrangement = arranged
-            .clone()
-            .find(|arranged| arranged.owners.contains(&name))
-            .map(|arranged| arranged.arrangement)
-            .ok_or_else(|| Error::internal(format!("index \"{name}\" has no arrangement")))?;
+        let (arrangement, detail) = match create.parts.is_empty() {
+            true => self.arranged_for(&object, &key, &name)?,
+            false => (None, Some("It serves no look-ups yet: a generated column with an index does.".to_owned())),
+        };
         let relation = create.relation.clone();
         // A name that was chosen is part of the definition: made again, the index shall have it
         // too.
@@ -77,16 +80,49 @@ impl Session {
             Some(_) => text.to_string(),
             None => {
                 let form = if create.is_unique { IndexForm::Unique } else { IndexForm::Plain };
-                index_definition(&name, &relation, &create.columns, form)
+                index_definition(&name, &relation, &listed(create), form)
             }
         };
-        let is_unique = create.is_unique;
+        let (is_unique, parts) = (create.is_unique, create.parts.clone());
         let id = ObjectId::default();
-        self.catalog.add_index(Index { id, name, relation, key, arrangement, is_unique, definition });
+        self.catalog.add_index(Index { id, name, relation, key, parts, arrangement, is_unique, definition });
         Ok(match detail {
             Some(detail) => Outcome::done_with("CREATE INDEX", detail),
             None => Outcome::done("CREATE INDEX"),
         })
+    }
+
+    /// The arrangement that an index owns, and what is to be said of it.
+    fn arranged_for(
+        &mut self,
+        object: &Object,
+        key: &[usize],
+        name: &str,
+    ) -> Result<(Option<ArrangementId>, Option<String>), Error> {
+        let detail = self.arrange(object, key, name)?;
+        let object = self.catalog.get(&object.name)?;
+        let mut arranged = object.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+        let owned = arranged.find(|arranged| arranged.owners.contains(name)).map(|arranged| arranged.arrangement);
+        match owned {
+            Some(_) => Ok((owned, detail)),
+            None => Err(Error::internal(format!("index \"{name}\" has no arrangement"))),
+        }
+    }
+
+    /// Positions of the columns that the parts of an index name.
+    ///
+    /// # Errors
+    /// For expressions that cannot be computed of a row.
+    fn columns_of_parts(&self, object: &Object, parts: &[IndexPart]) -> Result<Vec<usize>, Error> {
+        let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+        self.plan_row("key of an index", &object.name, &texts)?;
+        let mut key: Vec<usize> = Vec::new();
+        for at in parts.iter().flat_map(IndexPart::columns).filter_map(|name| object.schema.index_of(&name).ok()) {
+            if !key.contains(&at) {
+                key.push(at);
+            }
+        }
+        Ok(key)
     }
 
     fn free_name(&self, relation: &str, columns: &[String], what: &str) -> String {
@@ -106,12 +142,36 @@ fn beside(table: &str, name: &str) -> String {
 
 fn of_constraint(name: String, table: &str, unique: &UniqueClause) -> CreateIndex {
     let (relation, columns) = (table.to_owned(), unique.columns.clone());
-    CreateIndex { name: Some(name), if_not_exists: false, relation, columns, is_unique: true }
+    CreateIndex { name: Some(name), if_not_exists: false, relation, columns, parts: vec![], is_unique: true }
+}
+
+/// What an index is named after.
+fn names_of(create: &CreateIndex) -> Vec<String> {
+    match create.parts.as_slice() {
+        [] => create.columns.clone(),
+        parts => parts.iter().map(IndexPart::name).collect(),
+    }
+}
+
+/// What an index is on, as its definition lists it.
+fn listed(create: &CreateIndex) -> Vec<String> {
+    match create.parts.as_slice() {
+        [] => create.columns.iter().map(|column| quoted(column)).collect(),
+        parts => parts.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// What an index of a relation with these columns is on.
+pub(super) fn listed_anew(index: &Index, schema: &Schema) -> Vec<String> {
+    match index.parts.as_slice() {
+        [] => index.key.iter().map(|at| quoted(schema.field(*at).name())).collect(),
+        parts => parts.iter().map(ToString::to_string).collect(),
+    }
 }
 
 /// The statement that makes an index.
-pub(super) fn index_definition(name: &str, relation: &str, columns: &[String], form: IndexForm) -> String {
-    let columns = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+pub(super) fn index_definition(name: &str, relation: &str, listed: &[String], form: IndexForm) -> String {
+    let columns = listed.join(", ");
     let (path, of) = (quoted_path(name), quoted_path(relation));
     match form {
         IndexForm::Plain => format!("CREATE INDEX {path} ON {of} ({columns})"),

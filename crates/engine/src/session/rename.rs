@@ -8,7 +8,7 @@ use anabranch_sql::table::quoted_path;
 
 use super::alter::fields;
 use super::durable::DEFINITION;
-use super::index::{index_definition, quoted};
+use super::index::{index_definition, listed_anew, quoted};
 use super::sealed::SealedFact;
 use super::state::Session;
 use crate::catalog::{Index, Object, kind_name};
@@ -45,9 +45,8 @@ impl Session {
         let indexes: Vec<Index> = self.catalog.indexes_on(name).cloned().collect();
         let mut redefined = Vec::new();
         for index in &indexes {
-            let columns: Vec<String> =
-                index.key.iter().map(|column| object.schema.field(*column).name().clone()).collect();
-            let text = index_definition(&index.name, &to, &columns, index.form());
+            let listed = listed_anew(index, &object.schema);
+            let text = index_definition(&index.name, &to, &listed, index.form());
             facts.push(SealedFact { object: index.id, name: DEFINITION, value: text.clone().into_bytes() });
             redefined.push((index.name.clone(), text));
         }
@@ -65,9 +64,8 @@ impl Session {
         let index = self.catalog.indexes().find(|index| index.name == name).cloned();
         let index = index.ok_or_else(|| Error::internal("an index that has a kind is there"))?;
         let relation = self.catalog.get(&index.relation)?;
-        let columns: Vec<String> =
-            index.key.iter().map(|column| relation.schema.field(*column).name().clone()).collect();
-        let definition = index_definition(to, &index.relation, &columns, index.form());
+        let listed = listed_anew(&index, &relation.schema);
+        let definition = index_definition(to, &index.relation, &listed, index.form());
         let fact = SealedFact { object: index.id, name: DEFINITION, value: definition.clone().into_bytes() };
         self.record_definition(vec![], vec![], vec![fact])?;
         self.catalog.rename_index(name, to, definition);

@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// A plan of expressions over one row of a table; none without expressions.
-    fn plan_row(&self, what: &str, table: &str, exprs: &[String]) -> Result<Option<Arc<Plan>>, Error> {
+    pub(super) fn plan_row(&self, what: &str, table: &str, exprs: &[String]) -> Result<Option<Arc<Plan>>, Error> {
         if exprs.is_empty() {
             return Ok(None);
         }

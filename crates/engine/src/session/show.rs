@@ -151,7 +151,10 @@ impl Session {
         }
         let indexes: Vec<&Index> =
             self.catalog.indexes().filter(|index| on.is_none_or(|relation| index.relation == relation)).collect();
-        let columns = |index: &&Index| self.catalog.find(&index.relation).map(|object| object.column_list(&index.key));
+        let columns = |index: &&Index| match index.parts.as_slice() {
+            [] => self.catalog.find(&index.relation).map(|object| object.column_list(&index.key)),
+            parts => Some(parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        };
         rows(vec![
             ("name", texts(indexes.iter().map(|index| index.name.clone()))),
             ("relation", texts(indexes.iter().map(|index| index.relation.clone()))),

@@ -272,34 +272,48 @@ impl Planner<'_> {
             let new = target.with_computed(context, new, rows.schema())?;
             let is_changed = |(at, value): &(usize, &Expr)| **value != column(&rows, *at);
             let changed: Vec<usize> = new.iter().enumerate().filter(is_changed).map(|(at, _)| at).collect();
-            let value =
+            let named =
                 |at: &usize| new[*at].clone().unalias().alias(format!("new.{}", target.schema.field(*at).name()));
-            let values: Vec<Expr> = changed.iter().map(value).collect();
-            let own = target.schema.fields();
-            let fields = changed.iter().map(|at| own[*at].clone());
-            let joined = width + names.len()..rows.schema().fields().len();
-            if joined.is_empty() && !names.is_empty() && !has_subqueries(&rows) {
+            let values: Vec<Expr> = changed.iter().map(named).collect();
+            let is_joined = rows.schema().fields().len() > width + names.len();
+            if !is_joined && !names.is_empty() && !has_subqueries(&rows) {
                 let plan = LogicalPlan::Projection(Projection::try_new(values.clone(), Arc::new(rows.clone()))?);
-                let schema = Arc::new(Schema::new(fields.clone().collect::<Vec<_>>()));
-                let values = self.rows(context, plan, &schema)?.plan;
+                let fields: Vec<FieldRef> = changed.iter().map(|at| target.schema.fields()[*at].clone()).collect();
+                let values = self.rows(context, plan, &Arc::new(Schema::new(fields)))?.plan;
                 if let Some(plan) = both::of_values(&values, table, &target.schema, &changed) {
                     return Ok(Planned::whole(plan));
                 }
             }
-            let all = (0..width).map(|at| column(&rows, at)).chain(values);
-            let all = all.chain(joined.clone().map(|at| column(&rows, at))).collect();
-            let joined: Vec<FieldRef> = joined.map(|at| rows.schema().field(at).clone()).collect();
-            let fields: Vec<FieldRef> = own.iter().cloned().chain(fields).chain(joined.iter().cloned()).collect();
-            let plan = LogicalPlan::Projection(Projection::try_new(all, Arc::new(rows))?);
-            if names.is_empty() {
-                return self.rows(context, plan, &Arc::new(Schema::new(fields)));
-            }
-            // (Old and new columns are found by their names again, so that each has one of its own.)
-            let number = |(n, field): (usize, &FieldRef)| field.as_ref().clone().with_name(n.to_string());
-            let numbered: Vec<Field> = fields.iter().enumerate().map(number).collect();
-            let rows = self.rows(context, plan, &Arc::new(Schema::new(numbered)))?;
-            Ok(Planned::whole(both::of_joined(&rows.plan, own, &changed, &joined)?))
+            let changed = NewValues { changed, values, joined_from: width + names.len() };
+            self.beside_joined(context, rows, &target, changed, !names.is_empty())
         })
+    }
+
+    /// The rows of a table, what is made of them if anything is, and the columns of a join.
+    fn beside_joined(
+        &self,
+        context: &Context,
+        rows: LogicalPlan,
+        target: &Target,
+        made: NewValues,
+        is_made: bool,
+    ) -> Result<Planned> {
+        let own = target.schema.fields();
+        let NewValues { changed, values, joined_from } = made;
+        let joined = joined_from..rows.schema().fields().len();
+        let all = (0..own.len()).map(|at| column(&rows, at)).chain(values);
+        let all = all.chain(joined.clone().map(|at| column(&rows, at))).collect();
+        let joined: Vec<FieldRef> = joined.map(|at| rows.schema().field(at).clone()).collect();
+        let fields = own.iter().chain(changed.iter().map(|at| &own[*at])).chain(&joined);
+        let plan = LogicalPlan::Projection(Projection::try_new(all, Arc::new(rows))?);
+        if !is_made {
+            return self.rows(context, plan, &Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>())));
+        }
+        // (Old and new columns are found by their names again, so that each has one of its own.)
+        let number = |(n, field): (usize, &FieldRef)| field.as_ref().clone().with_name(n.to_string());
+        let numbered: Vec<Field> = fields.enumerate().map(number).collect();
+        let rows = self.rows(context, plan, &Arc::new(Schema::new(numbered)))?;
+        Ok(Planned::whole(both::of_joined(&rows.plan, own, &changed, &joined)?))
     }
 
     fn rows(&self, context: &Context, plan: LogicalPlan, schema: &SchemaRef) -> Result<Planned> {
@@ -338,6 +352,16 @@ pub fn plan_update(update: &Update, catalog: &dyn Catalog) -> Result<Planned> {
 pub(crate) struct ChangePart {
     pub(crate) query: Box<ast::Query>,
     pub(crate) wanted: Vec<Option<FieldRef>>,
+}
+
+/// What a statement makes of a table's rows.
+struct NewValues {
+    /// Positions of the table's columns that get values.
+    changed: Vec<usize>,
+    /// The values, one for each of these.
+    values: Vec<Expr>,
+    /// Where the columns of a join begin.
+    joined_from: usize,
 }
 
 /// A table as a statement names it.

@@ -48,6 +48,7 @@ pub(crate) mod ordered_sets;
 pub mod output;
 pub(crate) mod placed_text;
 pub(crate) mod planner;
+pub(crate) mod range_key;
 pub(crate) mod regex;
 pub(crate) mod rows;
 pub(crate) mod same_value;

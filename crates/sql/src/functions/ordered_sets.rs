@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric::TYPE;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result as DfResult, not_impl_err, plan_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -20,9 +21,11 @@ pub(crate) fn all() -> [Arc<AggregateUDF>; 3] {
     [
         function("mode", Signature::any(1, Volatility::Immutable)),
         function("percentile_disc", Signature::any(2, Volatility::Immutable)),
-        function("percentile_cont", Signature::user_defined(Volatility::Immutable)),
+        function(PERCENTILE_CONT, Signature::user_defined(Volatility::Immutable)),
     ]
 }
+
+pub(crate) const PERCENTILE_CONT: &str = "percentile_cont";
 
 /// A function whose result is one of the values of its first argument.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -44,6 +47,9 @@ impl AggregateUDFImpl for FunctionOfValues {
     fn coerce_types(&self, arg_types: &[DataType]) -> DfResult<Vec<DataType>> {
         match arg_types {
             [value, _] if *value == INTERVAL => Ok(vec![INTERVAL, DataType::Float64]),
+            // (A plain numeric is a float in the resolved plan:
+            // `settle_numbers::settle_arguments`.)
+            [TYPE, _] => Ok(vec![TYPE, DataType::Float64]),
             [value, _] if is_number(value) || value.is_null() => Ok(vec![DataType::Float64; 2]),
             [value, _] => plan_err!("function {}(numeric, {}) does not exist", self.name, sql_name(value)),
             _ => plan_err!("function {} takes a part", self.name),
@@ -51,7 +57,10 @@ impl AggregateUDFImpl for FunctionOfValues {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(arg_types[0].clone())
+        Ok(match &arg_types[0] {
+            of if *of == TYPE && self.name == PERCENTILE_CONT => DataType::Float64,
+            of => of.clone(),
+        })
     }
 
     /// (The most frequent document is one, and so is a label.)

@@ -13,6 +13,7 @@ use datafusion_expr::{Expr, ExprSchemable, ScalarUDF};
 use super::choosing::{CHOOSING, MAKE_ARRAY};
 use super::numerics::plain_among;
 use super::of_numbers::{OF_PLAIN, is_ours};
+use super::ordered_sets::PERCENTILE_CONT;
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::resolve::common_types::float_of_numbers;
 use crate::resolve::type_names::{is_number, sql_name};
@@ -85,7 +86,7 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
             }
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
-        Expr::AggregateFunction(mut call) if OF_FLOATS.contains(&call.func.name()) => {
+        Expr::AggregateFunction(mut call) if is_of_floats(call.func.name()) => {
             let is_changed = as_float_arguments(&mut call.params.args, schema);
             let call = Expr::AggregateFunction(call);
             Ok(if is_changed { Transformed::yes(call) } else { Transformed::no(call) })
@@ -97,6 +98,10 @@ pub(crate) fn settle_arguments(expr: Expr, schema: &DFSchema) -> DfResult<Transf
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+fn is_of_floats(name: &str) -> bool {
+    OF_FLOATS.contains(&name) || name == PERCENTILE_CONT
 }
 
 /// Aggregates that are computed of floats.

@@ -39,7 +39,7 @@ pub(crate) const ASSIGNED: &str = "__new_";
 const ITEMS_MIN: usize = 100;
 
 /// What was taken out of a select list.
-pub(crate) enum Held {
+pub(crate) enum TakenOut {
     /// A wildcard that stands for all columns of FROM.
     All,
     /// Columns that are written out.
@@ -48,7 +48,7 @@ pub(crate) enum Held {
 
 /// Puts one item in place of a wildcard of the top select that stands for all columns of FROM, or
 /// of a long list of columns.
-pub(crate) fn hold_back(query: &mut Query) -> Option<Held> {
+pub(crate) fn hold_back(query: &mut Query) -> Option<TakenOut> {
     let by_position = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
         Some(OrderByKind::Expressions(keys)) => keys
             .iter()
@@ -65,7 +65,7 @@ pub(crate) fn hold_back(query: &mut Query) -> Option<Held> {
         && let Some(columns) = select.projection.iter().map(column_alone).collect()
     {
         select.projection = vec![row];
-        return Some(Held::Columns(columns));
+        return Some(TakenOut::Columns(columns));
     }
     let (first, others) = select.projection.split_first_mut()?;
     let is_all = match first {
@@ -79,7 +79,7 @@ pub(crate) fn hold_back(query: &mut Query) -> Option<Held> {
         return None;
     }
     *first = row;
-    Some(Held::All)
+    Some(TakenOut::All)
 }
 
 /// The column that an item is, without a name of its own.
@@ -118,7 +118,7 @@ fn is_bare(options: &WildcardAdditionalOptions) -> bool {
 }
 
 /// What lists the columns of a row over a plan.
-type Listing<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Vec<Expr>>;
+type ColumnsOver<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Vec<Expr>>;
 
 /// The plan with the columns that its one item stands for; `None` for a plan of another form than
 /// is known here, which is to be made of the query as it was. `column` resolves a name.
@@ -127,12 +127,12 @@ type Listing<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Vec<Expr>>;
 /// Of names and of making projections.
 pub(crate) fn listed(
     plan: LogicalPlan,
-    held: &Held,
+    held: &TakenOut,
     column: &dyn Fn(&SqlExpr, &DFSchema) -> DfResult<Expr>,
 ) -> DfResult<Option<LogicalPlan>> {
     let listing = |below: &LogicalPlan| match held {
-        Held::All => expand_wildcard(below.schema(), below, None),
-        Held::Columns(columns) => columns.iter().map(|name| column(name, below.schema())).collect(),
+        TakenOut::All => expand_wildcard(below.schema(), below, None),
+        TakenOut::Columns(columns) => columns.iter().map(|name| column(name, below.schema())).collect(),
     };
     Ok(widened(plan, &listing)?.map(|Wide { plan, .. }| plan))
 }
@@ -143,7 +143,7 @@ struct Wide {
     row: Vec<Expr>,
 }
 
-fn widened(plan: LogicalPlan, listing: Listing) -> DfResult<Option<Wide>> {
+fn widened(plan: LogicalPlan, listing: ColumnsOver) -> DfResult<Option<Wide>> {
     let within = |input: Arc<LogicalPlan>| widened(Arc::unwrap_or_clone(input), listing);
     match plan {
         LogicalPlan::Projection(Projection { expr, input, .. }) if expr.first().is_some_and(is_row) => {

@@ -3,6 +3,7 @@
 pub(crate) mod changes_in_with;
 pub(crate) mod dialect;
 pub mod files;
+pub mod index_parts;
 pub(crate) mod names;
 pub mod parse;
 pub(crate) mod precedence;

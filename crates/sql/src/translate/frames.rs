@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use anabranch_batch::numeric::TYPE;
 use anabranch_plan::{Node, Plan};
 use anabranch_plan::{Place, Window, WindowCall, WindowFunction as Function};
 use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
@@ -23,6 +24,7 @@ use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use super::window_parts::{aggregate_of, is_unordered, order_of, resolved};
 use crate::error::{Result, SqlError};
+use crate::functions::range_key::{key_within, moved};
 
 /// Digits of a decimal in which keys are compared with bounds.
 const KEY_DIGITS: u8 = 38;
@@ -43,7 +45,8 @@ pub(super) fn over_frames(
     }
     let n_keys = exprs.len();
     if calls.iter().any(|(call, ..)| has_offsets(call)) {
-        exprs[n_groups] = bounded_key(exprs[n_groups].clone(), &plan.schema)?;
+        let key = key_within(&exprs[n_groups]).unwrap_or(&exprs[n_groups]);
+        exprs[n_groups] = bounded_key(key.clone(), &plan.schema)?;
     }
     let mut wanted = Vec::with_capacity(calls.len());
     let mut shown = Vec::with_capacity(calls.len());
@@ -257,7 +260,12 @@ fn ends(call: &WindowFunction, key: Option<&Expr>) -> Result<[End; 2]> {
             (WindowFrameUnits::Range, Some(key)) => {
                 let is_back = (sign < 0) == call.params.order_by[0].asc;
                 let operator = if is_back { Operator::Minus } else { Operator::Plus };
-                End::Column(binary_expr(key.clone(), operator, Expr::Literal(key_offset(call, key, offset)?, None)))
+                End::Column(match offset {
+                    ScalarValue::Utf8View(Some(offset)) => {
+                        moved(key, operator, offset).ok_or_else(|| misplaced(call))?
+                    }
+                    _ => binary_expr(key.clone(), operator, Expr::Literal(key_offset(call, key, offset)?, None)),
+                })
             }
         })
     };
@@ -303,7 +311,7 @@ fn bounded_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
         DataType::Decimal128(_, scale) => cast(key, DataType::Decimal128(KEY_DIGITS, scale)),
         DataType::Date32 => cast(key, DataType::Timestamp(TimeUnit::Microsecond, None)),
         DataType::Float32 => cast(key, DataType::Float64),
-        DataType::Float64 | DataType::Timestamp(..) => key,
+        DataType::Float64 | DataType::Timestamp(..) | TYPE => key,
         _ => {
             return Err(SqlError::unsupported(
                 "RANGE with an offset over this type",
@@ -319,13 +327,17 @@ fn key_offset(call: &WindowFunction, key: &Expr, offset: &ScalarValue) -> Result
         Expr::Cast(cast) => Some(cast.field.data_type().clone()),
         _ => None,
     };
-    let refused = || form(call, "The offset is a number, or an interval where the key is a date or a timestamp.");
+    let refused = || misplaced(call);
     match (wanted, offset) {
         (_, ScalarValue::IntervalMonthDayNano(Some(_))) => Ok(offset.clone()),
         (Some(DataType::Timestamp(..)), _) => Err(refused()),
         (Some(wanted), _) => offset.cast_to(&wanted).map_err(|_| refused()),
         (None, _) => offset.cast_to(&DataType::Float64).map_err(|_| refused()),
     }
+}
+
+fn misplaced(call: &WindowFunction) -> SqlError {
+    form(call, "The offset is a number from zero on, or an interval where the key is a date or a timestamp.")
 }
 
 /// Refuses what no frame answers.

@@ -28,7 +28,7 @@ use super::expr::{column, resolve, resolve_key};
 use super::join::{Draw, joined};
 use super::stage::{Column, all_columns, filter, stage, take, with_columns};
 use super::window_parts::{Order, number, numbered, order_of, resolved};
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 
 /// Appends the call's result; `None` if the function is none of these.
 pub(super) fn ranked(
@@ -103,25 +103,56 @@ fn ntile(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<
         let width = plan.schema.fields().len();
         return with_result(plan, width, Expr::Literal(ScalarValue::Int64(None), None));
     }
-    let Some(buckets) = whole(call.params.args.first()).filter(|buckets| *buckets > 0) else {
-        return Err(SqlError::unsupported("ntile() of an expression", "Write a whole number above zero."));
+    let buckets = match (whole(call.params.args.first()), call.params.args.first()) {
+        (Some(buckets), _) if buckets > 0 => lit(buckets),
+        (None, Some(buckets)) => resolve(buckets, from, &plan.schema)?,
+        _ => return Err(SqlError::new(ErrorKind::Invalid, "argument of ntile must be greater than zero")),
     };
     let width = plan.schema.fields().len();
     let plan = numbered(plan, call, from)?;
     let (left, key) = with_columns(plan.clone(), resolved(&call.params.partition_by, from, &plan)?)?;
+    let group: Vec<Expr> = key.iter().map(|at| column(&left.schema, *at)).collect();
     let count = aggregate("count", vec![], &DataType::Int64)?;
-    let group = key.iter().map(|at| column(&left.schema, *at)).collect();
-    let counts = grouped(left.clone(), group, vec![count])?;
+    let counts = grouped(left.clone(), group.clone(), vec![count])?;
     let n_keys = key.len();
-    let plan = looked_up((left, key), (counts, (0..n_keys).collect()), JoinKind::Inner, width + 1, &[n_keys]);
-    let before = || cast(column(&plan.schema, width), DataType::Int64) - lit(1i64);
+    let counted = |left| looked_up(left, (counts, (0..n_keys).collect()), JoinKind::Inner, width + 1, &[n_keys]);
+    if let Expr::Literal(..) = &buckets {
+        let plan = counted((left, key));
+        let tile = tile(&plan, width, || lit(1i64), || buckets.clone())?;
+        return with_result(plan, width, tile);
+    }
+    // The first row that says a number of buckets says it for itself and all behind.
+    let said = filter(left.clone(), vec![buckets.clone().is_not_null()])?;
+    let number = cast(column(&said.schema, width), DataType::Int64);
+    let first = aggregate("min", vec![number.clone()], &DataType::Int64)?;
+    let firsts = grouped(said.clone(), group, vec![first])?;
+    let mut own: Vec<usize> = key.clone();
+    let (right, right_key) = with_columns(said, vec![number, cast(buckets, DataType::Int64)])?;
+    own.push(right_key[0]);
+    let firsts_key = (0..=n_keys).collect();
+    let said = looked_up((firsts, firsts_key), (right, own), JoinKind::Inner, n_keys + 1, &[right_key[1]]);
+    let plan = counted((left, key));
+    let (left, key) = with_columns(plan.clone(), resolved(&call.params.partition_by, from, &plan)?)?;
+    let by_partition = (said, (0..n_keys).collect());
+    let plan = looked_up((left, key), by_partition, JoinKind::Left, width + 2, &[n_keys, n_keys + 1]);
+    let (first, buckets) = (|| column(&plan.schema, width + 2), || column(&plan.schema, width + 3));
+    let is_behind = cast(column(&plan.schema, width), DataType::Int64).gt_eq(first());
+    let nothing = Expr::Literal(ScalarValue::Int64(None), None);
+    let tile = when(buckets().lt_eq(lit(0i64)), lit(1i64) / (buckets() - buckets()))
+        .when(is_behind, tile(&plan, width, first, buckets)?)
+        .otherwise(nothing)?;
+    with_result(plan.clone(), width, tile)
+}
+
+/// The bucket of a row: its number is in column `width`, the count of its partition behind.
+fn tile(plan: &Plan, width: usize, first: impl Fn() -> Expr, buckets: impl Fn() -> Expr) -> Result<Expr> {
+    let before = || cast(column(&plan.schema, width), DataType::Int64) - first();
     let count = || column(&plan.schema, width + 1);
-    let (size, larger) = (|| count() / lit(buckets), || count() % lit(buckets));
+    let (size, larger) = (|| count() / buckets(), || count() % buckets());
     let in_larger = || larger() * (size() + lit(1i64));
     // A bucket is never empty where there are as many rows; else every row has a bucket of its own.
-    let tile = when(before().lt(in_larger()), before() / (size() + lit(1i64)) + lit(1i64))
-        .otherwise(larger() + (before() - in_larger()) / size() + lit(1i64))?;
-    with_result(plan.clone(), width, tile)
+    Ok(when(before().lt(in_larger()), before() / (size() + lit(1i64)) + lit(1i64))
+        .otherwise(larger() + (before() - in_larger()) / size() + lit(1i64))?)
 }
 
 /// Whether the distance of `lag` or `lead` is computed of each row.

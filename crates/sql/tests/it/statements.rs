@@ -63,6 +63,14 @@ fn an_index_may_go_without_a_name() {
 }
 
 #[test]
+fn an_index_on_an_expression_has_parts() {
+    let Statement::CreateIndex(index) = one("create index i on t (lower(t.name) desc, (a + b), c)") else { panic!() };
+    assert!(index.columns.is_empty());
+    let parts: Vec<String> = index.parts.iter().map(ToString::to_string).collect();
+    assert_eq!(parts, ["lower(name)", "((a + b))", "c"]);
+}
+
+#[test]
 fn changes_parse() {
     let Statement::Insert(insert) = one("insert into t (a, b) values (1, default), (2, 'x')") else { panic!() };
     assert_eq!((insert.table.as_str(), insert.columns.len()), ("t", 2));

@@ -63,7 +63,7 @@ const FUNCTIONS: &[(&str, Gives, Compute)] = &[
         let index = snapshot.index(relation_oid(snapshot, args, 0)?)?;
         match usize::try_from(whole(args, 1).unwrap_or(0)).ok()? {
             0 => Some(text(&snapshot.index_definition(index))),
-            n => snapshot.columns_of(index).nth(n - 1).map(|field| text(&quoted(field.name()))),
+            n => snapshot.listed(index).get(n - 1).map(|part| text(part)),
         }
     }),
     ("pg_get_constraintdef", Gives::Text, |snapshot, args| {

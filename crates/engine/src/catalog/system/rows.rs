@@ -84,7 +84,7 @@ fn classes(snapshot: &Snapshot) -> Vec<Row> {
         row
     });
     let indexes = snapshot.indexes.iter().map(|index| {
-        let mut row = class(index.oid, &index.name, 'i', BTREE, index.key.len(), false);
+        let mut row = class(index.oid, &index.name, 'i', BTREE, snapshot.places(index).len(), false);
         row.push(("relnamespace", snapshot.relations[index.relation].space.0.into()));
         row
     });
@@ -207,13 +207,10 @@ fn attrdefs(snapshot: &Snapshot) -> Vec<Row> {
     snapshot.relations.iter().flat_map(of).collect()
 }
 
-fn places(index: &DescribedIndex) -> SystemCell {
-    SystemCell::Numbers(index.key.iter().map(|column| *column as i64 + 1).collect())
-}
-
 fn indexes(snapshot: &Snapshot) -> Vec<Row> {
     let row = |index: &DescribedIndex| -> Row {
-        let n_columns = index.key.len();
+        let places = snapshot.places(index);
+        let n_columns = places.len();
         let each = |value: i64| SystemCell::Numbers(vec![value; n_columns]);
         vec![
             ("indexrelid", index.oid.into()),
@@ -226,7 +223,7 @@ fn indexes(snapshot: &Snapshot) -> Vec<Row> {
             ("indisvalid", true.into()),
             ("indisready", true.into()),
             ("indislive", true.into()),
-            ("indkey", places(index)),
+            ("indkey", SystemCell::Numbers(places)),
             ("indcollation", each(0)),
             ("indclass", each(ORDERED)),
             ("indoption", each(0)),
@@ -250,7 +247,7 @@ fn constraints(snapshot: &Snapshot) -> Vec<Row> {
             ("confmatchtype", " ".into()),
             ("conislocal", true.into()),
             ("connoinherit", true.into()),
-            ("conkey", places(index)),
+            ("conkey", SystemCell::Numbers(snapshot.places(index))),
         ])
     };
     let keys = snapshot.indexes.iter().filter_map(row);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_batch::TimePrecision;
+use anabranch_sql::index_parts::IndexPart;
 use anabranch_sql::pg_types::PgType;
 use anabranch_sql::references::{ForeignKey, OnDelete};
 use anabranch_sql::statement::{CreateType, Made, Numbering, NumberingForm, ObjectKind};
@@ -167,6 +168,8 @@ pub(super) struct DescribedIndex {
     /// The relation's place in the snapshot.
     pub relation: usize,
     pub key: Vec<usize>,
+    /// Columns and expressions, where one is an expression.
+    pub parts: Vec<IndexPart>,
     /// The constraint of a key.
     pub constraint: Option<u32>,
     pub is_primary: bool,
@@ -199,6 +202,7 @@ impl Snapshot {
             name: format!("{}_pkey", relation.name),
             relation: place,
             key: relation.primary_key.clone(),
+            parts: vec![],
             constraint: Some(relation.oid + 2),
             is_primary: true,
             is_unique: true,
@@ -208,7 +212,8 @@ impl Snapshot {
             let name = own_name(&index.name, relations.get(relation)?.space.0).to_owned();
             let (oid, key) = (number(index.id), index.key.clone());
             let constraint = (index.form() == IndexForm::Constraint).then_some(oid + 1);
-            Some(DescribedIndex { oid, name, relation, key, constraint, is_primary: false, is_unique: index.is_unique })
+            let (parts, is_unique) = (index.parts.clone(), index.is_unique);
+            Some(DescribedIndex { oid, name, relation, key, parts, constraint, is_primary: false, is_unique })
         };
         let indexes: Vec<DescribedIndex> = keys.map(key).chain(named.filter_map(of_index)).collect();
         let sequences = described_sequences(sequences, &objects, &relations, &schemas);
@@ -279,9 +284,27 @@ impl Snapshot {
         index.key.iter().map(|column| schema.field(*column))
     }
 
+    /// What an index is on, as PostgreSQL shows it.
+    pub(super) fn listed(&self, index: &DescribedIndex) -> Vec<String> {
+        match index.parts.as_slice() {
+            [] => self.columns_of(index).map(|field| quoted(field.name())).collect(),
+            parts => parts.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Places of the columns that an index is on, from one; zero for an expression.
+    pub(super) fn places(&self, index: &DescribedIndex) -> Vec<i64> {
+        let schema = &self.relations[index.relation].schema;
+        let place = |part: &IndexPart| part.column().and_then(|column| schema.index_of(&column).ok());
+        match index.parts.as_slice() {
+            [] => index.key.iter().map(|at| *at as i64 + 1).collect(),
+            parts => parts.iter().map(|part| place(part).map_or(0, |at| at as i64 + 1)).collect(),
+        }
+    }
+
     /// The statement that PostgreSQL would show for an index.
     pub(super) fn index_definition(&self, index: &DescribedIndex) -> String {
-        let columns: Vec<String> = self.columns_of(index).map(|field| quoted(field.name())).collect();
+        let columns = self.listed(index);
         let unique = if index.is_unique { "UNIQUE " } else { "" };
         let (name, relation) = (quoted(&index.name), quoted(&self.relations[index.relation].name));
         let space = quoted(&self.relations[index.relation].space.1);

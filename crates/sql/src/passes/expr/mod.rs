@@ -252,7 +252,7 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
     Pass {
         name: "ranges over times of day and intervals",
         run: Settle::Expr(moments::range_over_times),
-        gives: "frames over microseconds and lengths",
+        gives: "frames over microseconds and lengths; plain numerics as keys that stay as they are",
         reason: "DataFusion has ranges of numbers and timestamps only",
         example: "SELECT count(*) OVER (ORDER BY ts::time RANGE INTERVAL '1 hour' PRECEDING) AS q FROM w",
         without: Loss::Failure,

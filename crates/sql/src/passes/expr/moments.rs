@@ -21,6 +21,7 @@ use datafusion_expr::{Expr, ExprSchemable, Volatility, WindowFrameBound, WindowF
 
 use crate::functions::conversions::Conversion;
 use crate::functions::intervals::length_of;
+use crate::functions::range_key::range_key;
 use crate::time::calendar::MICROS_A_DAY;
 use crate::time::columns::{of_arrow, to_arrow};
 use crate::time::interval::{Interval, Qualifier};
@@ -108,8 +109,8 @@ pub(super) fn sum_times(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     }
 }
 
-/// A RANGE frame with offsets over intervals, or over a time of day, which does not wrap round at
-/// midnight.
+/// A RANGE frame with offsets over intervals, plain numerics, or a time of day, which does not wrap
+/// round at midnight.
 ///
 /// # Errors
 /// A key that has no such frames.
@@ -127,9 +128,10 @@ pub(super) fn range_over_times(expr: Expr, schema: &DFSchema) -> DfResult<Transf
     };
     match key.expr.get_type(schema) {
         Ok(is) if is == anabranch_batch::numeric::TYPE => {
-            plan_err!(
-                "RANGE with an offset over type numeric is not supported: cast the key of ORDER BY to numeric(p, s) or double precision"
-            )
+            for key in &mut call.params.order_by {
+                key.expr = range_key(std::mem::take(&mut key.expr));
+            }
+            Ok(Transformed::yes(Expr::WindowFunction(call)))
         }
         Ok(is @ (TIME | INTERVAL)) => {
             let is_time = is == TIME;

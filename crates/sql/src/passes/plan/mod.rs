@@ -22,6 +22,7 @@ pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
 mod interval_sums;
+mod join_tests;
 pub(crate) mod joined_bytes;
 pub(crate) mod label_calls;
 mod list_elements;
@@ -71,6 +72,9 @@ enum Step {
     Repeated,
 }
 
+const LITERALS_IN_UNION: &str = "literals in UNION";
+const TESTS_OF_JOINS: &str = "subqueries in the ON of outer joins";
+
 const STEPS: &[Step] = &[
     Step::Plan(Pass {
         name: "subqueries in aggregates",
@@ -79,6 +83,14 @@ const STEPS: &[Step] = &[
         reason: "DataFusion decorrelates subqueries of filters and select lists only",
         example: "SELECT sum((SELECT max(u.x) FROM u WHERE u.k = t.k)) AS q FROM t",
         without: Loss::Cost,
+    }),
+    Step::Plan(Pass {
+        name: TESTS_OF_JOINS,
+        run: join_tests::lift,
+        gives: "columns of the side that they are about, in place of subqueries in the ON of outer joins",
+        reason: "DataFusion decorrelates subqueries of filters and select lists only",
+        example: "SELECT t.k, u.x FROM t LEFT JOIN u ON u.k = t.k AND t.x > (SELECT min(p.x) FROM p WHERE p.id = t.k)",
+        without: Loss::Failure,
     }),
     Step::Plan(Pass {
         name: "widths of whole numbers",
@@ -121,7 +133,7 @@ const STEPS: &[Step] = &[
         without: Loss::WrongAnswer,
     }),
     Step::Plan(Pass {
-        name: "literals in UNION",
+        name: LITERALS_IN_UNION,
         run: unions::match_unions,
         gives: "literals in quotes of the type of the other branches",
         reason: "DataFusion makes text of all branches",
@@ -191,8 +203,12 @@ pub(crate) fn optimise(
         Some(Ok(plan)) if !unnest::is_nested(&plan) => return Ok(plan),
         _ => {}
     }
-    // What the steps for common forms do not unnest, the general method may.
-    let general = subquery_arguments::lift(plan).map_err(Into::into).and_then(|plan| {
+    // What the steps for common forms do not unnest, the general method may. (It hides literals
+    // behind columns.)
+    let lifted = subquery_arguments::lift(plan)
+        .and_then(|plan| if chosen.runs(TESTS_OF_JOINS) { join_tests::lift(plan) } else { Ok(plan) })
+        .and_then(|plan| if chosen.runs(LITERALS_IN_UNION) { unions::match_unions(plan) } else { Ok(plan) });
+    let general = lifted.map_err(Into::into).and_then(|plan| {
         let first = unnest::unnest(plan.clone()).map_err(Into::into);
         let first: Result<LogicalPlan> = first.and_then(|plan| steps(plan, config, clock, chosen));
         first.or_else(|error| unnest_shared(plan, config, clock, chosen).map_err(|_| error))

@@ -103,13 +103,13 @@ fn settle_join(mut join: Join, names: &mut Names) -> DfResult<LogicalPlan> {
 
 fn refused_in_on() -> SqlError {
     SqlError::unsupported(
-        "a subquery in the ON of an outer join, over columns of the side that is kept",
-        "Compute it as a column of a derived table, and join with that.",
+        "a subquery in the ON of an outer join, over columns of both sides",
+        "Write a LATERAL subquery that has the condition in its WHERE, and join with that ON true.",
     )
 }
 
 /// Whether all columns of a test, and of its subqueries from outside of them, are of that schema.
-fn is_over(test: &Expr, schema: &DFSchema) -> bool {
+pub(crate) fn is_over(test: &Expr, schema: &DFSchema) -> bool {
     let inside = test.column_refs().into_iter().all(|column| schema.has_column(column));
     inside && !test.contains_outer() && outer_columns(test).iter().all(|column| schema.has_column(column))
 }

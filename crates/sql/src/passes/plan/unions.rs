@@ -6,16 +6,19 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, DFSchemaRef, Result as DfResult, ScalarValue, plan_err};
-use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder, Projection, Union};
+use datafusion_expr::logical_plan::{Distinct, LogicalPlan, LogicalPlanBuilder, Projection, Union};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
 use crate::error::{ErrorKind, SqlError};
 use crate::functions::conversions::ByteaIn;
+use crate::functions::decimal_text::decimal;
 use crate::functions::enumerations::label_of;
 use crate::functions::table::call;
 use crate::passes::expr::matched::{Choice, misfit};
 use crate::passes::plan::conform::{conform, types_of};
-use crate::resolve::common_types::{float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates};
+use crate::resolve::common_types::{
+    float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates, union_type,
+};
 use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
@@ -48,7 +51,8 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
         }
     }
     for at in 0..n {
-        let Some(wanted) = inputs.iter().map(|input| type_of(input, at)).find(is_read_from_text) else { continue };
+        let mut types = inputs.iter().map(|input| type_at(input, at)).filter(is_read_from_text);
+        let Some(wanted) = types.next().map(|first| types.fold(first, stronger)) else { continue };
         for input in &mut inputs {
             let is = type_of(input, at);
             if !is.is_string() {
@@ -67,6 +71,23 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// The type of a column; of a union, which is told as its first branch is, that of all branches.
+fn type_at(plan: &LogicalPlan, at: usize) -> DataType {
+    match plan {
+        LogicalPlan::Union(union) => {
+            let types = union.inputs.iter().map(|input| type_at(input, at));
+            types.filter(is_read_from_text).reduce(stronger).unwrap_or(DataType::Utf8View)
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => type_at(input, at),
+        other => other.schema().field(at).data_type().clone(),
+    }
+}
+
+/// The type that values of two types have beside each other.
+fn stronger(one: DataType, other: DataType) -> DataType {
+    union_type(&one, &other).unwrap_or(one)
 }
 
 /// Whether literals beside a column are read as values of its type.
@@ -218,8 +239,10 @@ fn with_literal_read(plan: &LogicalPlan, at: usize, wanted: &DataType) -> DfResu
     if !matches!(literal, Expr::Literal(..)) {
         return Ok(None);
     }
-    let read = match wanted {
-        DataType::BinaryView | DataType::Binary => ByteaIn::udf().call(vec![literal]),
+    let read = match (wanted, literal_at(plan, at).as_deref().and_then(decimal)) {
+        // (A decimal of its own digits is not rounded to those of the others.)
+        (wanted, Some(own)) if wanted.is_decimal() => Expr::Literal(own, None),
+        (DataType::BinaryView | DataType::Binary, _) => ByteaIn::udf().call(vec![literal]),
         _ => cast(literal, wanted.clone()),
     };
     exprs[at] = read.alias(name);

@@ -295,6 +295,14 @@ const TESTS: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
+        name: "literals beside columns in VALUES",
+        run: Hooks { query: Some(|query, _| values_queries::select_untold(query)), ..NONE },
+        gives: "a query for each row, put together by UNION ALL, where a literal is read as what it stands beside",
+        reason: "DataFusion takes the literal for a text, and refuses a column of two types",
+        example: "SELECT v.c FROM w, LATERAL (VALUES (w.d), ('2020-01-02')) v (c)",
+        without: Loss::Failure,
+    },
+    Pass {
         name: "types of literals in VALUES",
         run: Hooks { query: Some(|query, _| values_types::cast_literals(query)), ..NONE },
         gives: "casts of literals in quotes to the type that another row says",

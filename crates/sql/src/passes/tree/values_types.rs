@@ -108,7 +108,7 @@ fn may_have_mark(cell: &Expr) -> bool {
 }
 
 /// The type of texts that a cell is cast to.
-fn text_type(cell: &Expr) -> Option<TextLimit> {
+pub(super) fn text_type(cell: &Expr) -> Option<TextLimit> {
     let limit = match cell {
         Expr::Nested(inner) => return text_type(inner),
         Expr::TypedString(typed) => text_limit(&typed.data_type),
@@ -132,7 +132,7 @@ fn is_null(cell: &Expr) -> bool {
 }
 
 /// Whether a cell says no type. (NULL has one of its own beside marked types.)
-fn is_quoted(cell: &Expr) -> bool {
+pub(super) fn is_quoted(cell: &Expr) -> bool {
     matches!(cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null))
 }
 
@@ -177,7 +177,7 @@ fn element_of(data_type: &DataType) -> &DataType {
 }
 
 /// The type that is written at a cell.
-fn said_type(cell: &Expr) -> Option<DataType> {
+pub(super) fn said_type(cell: &Expr) -> Option<DataType> {
     match cell {
         Expr::TypedString(typed) => without_length(&typed.data_type),
         Expr::Cast { data_type, .. } => without_length(data_type),

@@ -6,6 +6,7 @@ use datafusion_expr::sqlparser::tokenizer::Token;
 use super::Input;
 use super::columns::Columns;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::syntax::index_parts::IndexPart;
 use crate::syntax::names::fold;
 use crate::syntax::references::foreign_key;
 use crate::syntax::span::Span;
@@ -13,6 +14,7 @@ use crate::syntax::statement::{
     CreateIndex, CreateSource, CreateTable, CreateTableAs, LifetimeClause, LikeClause, Statement, UniqueClause,
     Watermark,
 };
+use crate::syntax::table::has_query;
 
 impl Input<'_> {
     pub(super) fn create(&mut self) -> Result<Statement> {
@@ -198,7 +200,7 @@ impl Input<'_> {
         if self.eat("USING") {
             self.identifier()?;
         }
-        let columns = self.index_columns(is_unique)?;
+        let parts = self.index_parts(is_unique)?;
         if self.eat("INCLUDE") {
             // (An index has all columns of its rows.)
             self.name_list()?;
@@ -216,11 +218,10 @@ impl Input<'_> {
             }
             // (An index on all rows serves those that are meant.)
         }
-        let Some(columns) = columns else {
-            let notice = Some("An index on an expression serves no query: nothing was made.");
-            return Ok(Statement::Needless { tag: "CREATE INDEX", relations: vec![relation], notice });
-        };
-        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns, is_unique }))
+        let columns: Option<Vec<String>> = parts.iter().map(IndexPart::column).collect();
+        let parts = if columns.is_some() { vec![] } else { parts };
+        let columns = columns.unwrap_or_default();
+        Ok(Statement::CreateIndex(CreateIndex { name, if_not_exists, relation, columns, parts, is_unique }))
     }
 
     /// `CREATE DEFAULT INDEX ON relation`: an index on all columns would serve no query, so the
@@ -232,24 +233,29 @@ impl Input<'_> {
         ))
     }
 
-    /// The columns of an index; `None` where one of them is an expression.
-    fn index_columns(&mut self, is_unique: bool) -> Result<Option<Vec<String>>> {
+    /// The columns and expressions of an index.
+    fn index_parts(&mut self, is_unique: bool) -> Result<Vec<IndexPart>> {
         self.expect_token(&Token::LParen)?;
-        let mut names = Some(Vec::new());
+        let mut parts = Vec::new();
         loop {
             let offset = self.next_offset();
-            match self.parser.parse_expr()? {
-                ast::Expr::Identifier(ident) => names.iter_mut().for_each(|names| names.push(fold(&ident))),
-                _ if !is_unique => names = None,
-                other => {
-                    let mut error = SqlError::unsupported(
-                        format!("a unique index on the expression {other}"),
-                        "Add a column that is computed of it, GENERATED ALWAYS AS (..) STORED, and make that unique.",
-                    );
-                    error.position = Some(offset);
-                    return Err(error);
-                }
+            let expr = self.parser.parse_expr()?;
+            if has_query(&expr) {
+                let hint = "An index is on columns of one row, and what is computed of them.";
+                let mut error = SqlError::unsupported("a subquery in an index expression", hint);
+                error.position = Some(offset);
+                return Err(error);
             }
+            let part = IndexPart::new(expr);
+            if is_unique && part.column().is_none() {
+                let mut error = SqlError::unsupported(
+                    format!("a unique index on the expression {part}"),
+                    "Add a column that is computed of it, GENERATED ALWAYS AS (..) STORED, and make that unique.",
+                );
+                error.position = Some(offset);
+                return Err(error);
+            }
+            parts.push(part);
             // (An index serves lookups by equality: order and classes of operators say nothing.)
             let is_class = self.word(0).is_some_and(|word| word.ends_with("_OPS"));
             if is_class {
@@ -262,7 +268,7 @@ impl Input<'_> {
             }
         }
         self.expect_token(&Token::RParen)?;
-        Ok(names)
+        Ok(parts)
     }
 
     pub(super) fn with_options(&mut self) -> Result<Vec<(String, String)>> {

@@ -3,6 +3,7 @@
 use arrow::datatypes::Field;
 use datafusion_expr::sqlparser::ast;
 
+use crate::syntax::index_parts::IndexPart;
 use crate::syntax::references::ForeignKey;
 use crate::syntax::span::Span;
 
@@ -275,8 +276,10 @@ pub struct CreateIndex {
     pub if_not_exists: bool,
     /// Relation that is indexed.
     pub relation: String,
-    /// Columns, in order.
+    /// Columns, in order; none where one of them is an expression.
     pub columns: Vec<String>,
+    /// Columns and expressions, where one is an expression.
+    pub parts: Vec<IndexPart>,
     /// `UNIQUE`: rows of a table that are equal in them are refused.
     pub is_unique: bool,
 }

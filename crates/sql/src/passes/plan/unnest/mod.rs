@@ -163,6 +163,12 @@ impl Unnesting<'_> {
         if free.iter().any(|column| domain.outer.contains(column)) {
             return self.push_inside(plan, Some(domain));
         }
+        match &plan {
+            // (One row without columns, once for each value, is the values.)
+            one if is_one_row(one) => return self.copy(domain),
+            LogicalPlan::Projection(over) if is_one_row(&over.input) => return self.push_inside(plan, Some(domain)),
+            _ => {}
+        }
         let (rows, _) = self.push(plan, None)?;
         let (values, keys) = self.copy(domain)?;
         Ok((LogicalPlanBuilder::from(rows).cross_join(values)?.build()?, keys))
@@ -271,6 +277,10 @@ impl Unnesting<'_> {
         let keys = keys.iter().map(|field| Column::new_unqualified(field.name())).collect();
         Ok((LogicalPlan::Extension(Extension { node: Arc::new(node) }), keys))
     }
+}
+
+fn is_one_row(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row)
 }
 
 /// An expression with columns in place of those of a domain.
