@@ -19,7 +19,7 @@ use anabranch_bucket::Buckets;
 use anabranch_engine::store::{Snapshots, StoreError};
 use anabranch_engine::{
     Changes, CopyRows, CopyStart, CopyWay, Error, Interrupt, Options, Outcome, Progress, Session, SourceStatus,
-    StepStatus, Subscription,
+    StepStatus, Subscription, memory_for_state,
 };
 use anabranch_file::FileConnector;
 use anabranch_sql::Parsed;
@@ -62,7 +62,7 @@ impl Host {
         let body = move || {
             let told = Some(Arc::new(tell_of_snapshot) as _);
             let snapshots = Snapshots { place: snapshots, places: Arc::new(Buckets), told };
-            let options = Options { workers, snapshots, ..Options::default() };
+            let options = Options { workers, snapshots, memory_limit: memory_for_state(), ..Options::default() };
             let opened = match folder {
                 Some(folder) => Session::open_folder(&folder, options),
                 None => Session::new(options),

@@ -93,7 +93,8 @@ pub use prepared::Prepared;
 pub use session::{
     Changes, CopyRows, CopyStart, CopyWay, DumpOptions, Options, Outcome, Progress, Promise, Receipt, Recorder,
     RelationInfo, Rows, Sealed, SealedFact, SealedMark, SealedRows, Session, SessionClient, SourceRows, SourceState,
-    SourceStatus, StepStatus, Subscription, Together, command_tag, dump, dump_on, dump_with, together,
+    SourceStatus, StepStatus, Subscription, Together, command_tag, dump, dump_on, dump_with, memory_for_state,
+    together,
 };
 pub use sharing::Sharing;
 pub use transaction::TransactionState;

@@ -11,7 +11,7 @@
 //! Cost: recognising is a walk over the conditions, once a plan; running is a look-up.
 
 use anabranch_batch::types;
-use anabranch_plan::rewrite::position_near;
+use anabranch_plan::positions::position_near;
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::index_of;
 use arrow::array::ArrayRef;

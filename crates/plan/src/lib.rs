@@ -25,6 +25,7 @@ pub mod expressions;
 pub mod ir;
 pub mod pattern;
 pub mod placement;
+pub mod positions;
 pub mod program;
 pub mod properties;
 pub mod recognize;

@@ -57,8 +57,9 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of one message, at most.
     pub message_bytes_max: usize,
-    /// Bytes that dataflows and connections may hold together; without an entry there is no limit.
-    /// `SET memory_limit` changes the limit of a server that runs.
+    /// Bytes that dataflows and connections may hold together; without an entry two thirds of the
+    /// machine's memory, or of the container's, and 0 is without a limit. `SET memory_limit`
+    /// changes the limit of a server that runs.
     pub memory_bytes_max: Option<usize>,
     /// Prepared statements and portals of one client together, at most.
     pub statements_max: usize,

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 
 use anabranch_bucket::Buckets;
 use anabranch_engine::store::{Snapshots, StoreError};
-use anabranch_engine::{Database, DatabaseOptions, Options};
+use anabranch_engine::{Database, DatabaseOptions, Options, memory_for_state};
 use anabranch_file::FileConnector;
 
 use crate::config::Config;
@@ -24,11 +24,12 @@ pub fn run(config: &Config) -> Result<(), ServerError> {
     // (Refused before anything is opened.)
     config.check_reach(&config.users()?)?;
     let workers = config.workers.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).max(1);
-    let memory_limit = config.limits.memory_bytes_max;
+    let memory_limit =
+        config.limits.memory_bytes_max.map_or_else(memory_for_state, |bytes| (bytes > 0).then_some(bytes));
     let told = Some(Arc::new(snapshot_teller()) as _);
     let snapshots = Snapshots { place: config.snapshots.clone(), places: Arc::new(Buckets), told };
-    let engine = Options { snapshots, ..Options::default() };
-    let options = DatabaseOptions { path: config.data.clone(), workers, memory_limit, engine };
+    let engine = Options { snapshots, memory_limit, ..Options::default() };
+    let options = DatabaseOptions { path: config.data.clone(), workers, engine };
     let database = Database::open(options)?;
     database.register_connector("file", Arc::new(FileConnector))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

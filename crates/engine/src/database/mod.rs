@@ -39,16 +39,13 @@ pub struct DatabaseOptions {
     pub path: Option<PathBuf>,
     /// Worker threads, at least 1.
     pub workers: usize,
-    /// Bytes that arrangements, operators, results and buffers may hold together; `None` sets no
-    /// limit. `SET memory_limit` changes it.
-    pub memory_limit: Option<usize>,
     /// What concerns the engine itself. Its `workers` is not looked at.
     pub engine: Options,
 }
 
 impl Default for DatabaseOptions {
     fn default() -> DatabaseOptions {
-        DatabaseOptions { path: None, workers: 1, memory_limit: None, engine: Options::default() }
+        DatabaseOptions { path: None, workers: 1, engine: Options::default() }
     }
 }
 
@@ -88,12 +85,10 @@ impl Database {
                 .with_hint("Name a folder for the database: its log stays there."));
         }
         let engine = Options { workers: options.workers, ..options.engine };
-        let memory_limit = options.memory_limit;
         let engine = match options.path {
             None => Engine::start(move || Session::new(engine))?,
             Some(path) => Engine::start(move || Session::open_folder(&path, engine))?,
         };
-        engine.call(move |session| session.set_memory_limit(memory_limit))?;
         Ok(Database { engine: Arc::new(engine) })
     }
 

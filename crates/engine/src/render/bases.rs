@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::positions::position_near;
 use anabranch_plan::{Node, Plan};
 use datafusion_expr::Expr;
 
@@ -43,13 +44,9 @@ pub(crate) fn unnamed(plan: &Arc<Plan>) -> &Arc<Plan> {
 
 /// The columns that a stage picks, if that is all it does.
 pub(crate) fn picks(input: &Plan, filter: &[Expr], project: &[Expr]) -> Option<Vec<usize>> {
-    let pick = |expr: &Expr| match expr {
-        Expr::Column(column) => input.schema.maybe_index_of_column(column),
-        Expr::Alias(alias) => match alias.expr.as_ref() {
-            Expr::Column(column) => input.schema.maybe_index_of_column(column),
-            _ => None,
-        },
-        _ => None,
+    let pick = |(at, expr): (usize, &Expr)| match expr {
+        Expr::Alias(alias) => position_near(&alias.expr, &input.schema, at),
+        expr => position_near(expr, &input.schema, at),
     };
-    filter.is_empty().then(|| project.iter().map(pick).collect())?
+    filter.is_empty().then(|| project.iter().enumerate().map(pick).collect())?
 }

@@ -15,6 +15,7 @@ use anabranch_operators::expression::arithmetic::Arithmetic;
 use anabranch_operators::expression::condition::Condition;
 use anabranch_operators::expression::{Column as PlainColumn, Constant, Expression, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
+use anabranch_plan::positions::position_near;
 use anabranch_sql::input::in_words;
 use anabranch_sql::operation_error;
 use anabranch_sql::output::printer;
@@ -118,8 +119,15 @@ impl Compiled {
     /// # Errors
     /// `Invalid` when the planner knows no vectorised form of it.
     pub fn new(expr: &Expr, schema: &DFSchema) -> Result<Compiled, Error> {
-        if let Expr::Column(column) = expr
-            && let Ok(index) = schema.index_of_column(column)
+        Self::near(expr, schema, 0)
+    }
+
+    /// As [`new`](Self::new), of an expression that likely is the column `near`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn near(expr: &Expr, schema: &DFSchema, near: usize) -> Result<Compiled, Error> {
+        if let Some(index) = position_near(expr, schema, near)
             && let field = schema.field(index)
             && *field.data_type() != DataType::Boolean
         {

@@ -271,9 +271,9 @@ impl<'a> Preparer<'a> {
     fn stage(&mut self, plan: &Plan, input: &Arc<Plan>, filter: &[Expr], project: &[Expr]) -> Result<StepId, Error> {
         let filter = conditions(filter, &input.schema)?;
         let types = types_of(&plan.schema);
-        let project = project.iter().zip(&types);
+        let project = project.iter().zip(&types).enumerate();
         let project = project
-            .map(|(e, data_type)| Ok(Compiled::new(e, &input.schema)?.typed(data_type)))
+            .map(|(at, (e, data_type))| Ok(Compiled::near(e, &input.schema, at)?.typed(data_type)))
             .collect::<Result<Vec<_>, Error>>()?;
         if matches!(input.node, Node::Join { .. }) && !self.is_there(input) {
             return self.join(input, Some((filter, project)));

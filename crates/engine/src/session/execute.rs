@@ -234,11 +234,6 @@ impl Session {
         self.cluster.panic_in(relation);
     }
 
-    /// Limits what arrangements and operators may hold together.
-    pub(crate) fn set_memory_limit(&mut self, bytes: Option<usize>) {
-        self.cluster.set_memory_limit(bytes);
-    }
-
     /// From now on the session is that of a database, whose connections wait by themselves.
     pub(crate) fn serve_many(&mut self) {
         self.serves_many = true;

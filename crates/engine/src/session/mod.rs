@@ -109,6 +109,7 @@ pub use state::client::SessionClient;
 pub(crate) use state::client::{Client as ClientState, counted};
 pub(crate) use state::copying::{CopyIn, Copying, Next as NextRows, no_copy};
 pub use state::copying::{CopyRows, CopyStart, CopyWay};
+pub use state::machine_memory::memory_for_state;
 pub use state::options::Options;
 pub use state::progress::Progress;
 pub(crate) use state::waits::{Attempt, Attempted, Manner, Over, Waiting};

@@ -75,8 +75,8 @@ impl Session {
     /// - `recursion_limit` (a number, or `off`; at first `off`): a recursive query that has not
     ///   come to its end after so many rounds fails. A view keeps the limit that was set when it
     ///   was created.
-    /// - `memory_limit` (bytes such as `512MB`, or `off`; at first `off`): what dataflows and
-    ///   connections may hold together.
+    /// - `memory_limit` (bytes such as `512MB`, or `off`; at first what [`Options`] say): what
+    ///   dataflows and connections may hold together.
     /// - `subscribe_buffer` (bytes, or `off`; at first `64MB`): changes that subscriptions from now
     ///   on hold on each worker until they are taken.
     /// - `subscribe_overflow` (`coalesce`, `error`; at first `coalesce`): what becomes of more.
@@ -183,7 +183,8 @@ impl Session {
         let settings = Settings::new(&self.options);
         Some(match name {
             "wait_for_sources" => on_off(true),
-            "recursion_limit" | "memory_limit" => on_off(false),
+            "recursion_limit" => on_off(false),
+            "memory_limit" => bytes_text(self.options.memory_limit),
             "retain_history" => duration_text(settings.retain_history_micros),
             "durability" => durability_text(self.options.durability).to_string(),
             "synchronous_commit" => on_off(self.options.durability == Durability::Full),

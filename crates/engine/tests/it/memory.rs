@@ -1,7 +1,7 @@
 //! Memory is counted, shown and limited: what would take too much ends with an error, and all else
 //! goes on.
 
-use anabranch_engine::{Connection, Database, DatabaseOptions, ErrorKind, Outcome};
+use anabranch_engine::{Connection, Database, DatabaseOptions, ErrorKind, Options, Outcome};
 
 use crate::connections::{ask, fail, run};
 use crate::support::{self, pairs, with_workers};
@@ -9,7 +9,11 @@ use crate::support::{self, pairs, with_workers};
 const MEGABYTE: usize = 1 << 20;
 
 fn with_rows(workers: usize, memory_limit: usize) -> Database {
-    let options = DatabaseOptions { workers, memory_limit: Some(memory_limit), ..DatabaseOptions::default() };
+    let options = DatabaseOptions {
+        workers,
+        engine: Options { memory_limit: Some(memory_limit), ..Options::default() },
+        ..DatabaseOptions::default()
+    };
     let database = Database::open(options).unwrap();
     let mut connection = database.connect().unwrap();
     run(
@@ -154,4 +158,14 @@ fn what_is_held_is_told_by_relations() {
         let view = "CREATE MATERIALIZED VIEW m AS SELECT * FROM anabranch_memory";
         assert_eq!(support::fail(session, view).sqlstate(), "0A000");
     });
+}
+
+#[test]
+fn a_limit_that_is_reset_is_the_one_at_first() {
+    let database = with_rows(1, 64 * MEGABYTE);
+    let mut connection = database.connect().unwrap();
+    run(&mut connection, "SET memory_limit = off");
+    assert_eq!(ask(&mut connection, "SHOW memory_limit"), ["off"]);
+    run(&mut connection, "RESET memory_limit");
+    assert_eq!(ask(&mut connection, "SHOW memory_limit"), [(64 * MEGABYTE).to_string()]);
 }

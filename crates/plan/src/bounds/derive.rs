@@ -14,7 +14,7 @@
 
 use super::bound::{Bound, Promised};
 use super::matching::{Matched, comparisons, matched, unqualified};
-use super::monotone::bound_of;
+use super::monotone::{bound_of, bounds_of};
 use crate::ir::{JoinKind, Node, Plan};
 use anabranch_spec::aggregate::AggregateFunction;
 use anabranch_spec::asof::Strategy;
@@ -33,7 +33,7 @@ pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
         Node::Constant { .. } => vec![Some(Bound::Never); plan.schema.fields().len()],
         Node::Stage { input, filter, project } => {
             let below = filtered(input, filter, of(input));
-            project.iter().map(|expr| bound_of(expr, &input.schema, &below)).collect()
+            bounds_of(project, &input.schema, &below)
         }
         Node::Unnest { input, .. } => of(input),
         Node::Union { inputs } => {
@@ -205,7 +205,7 @@ fn held(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
     match &plan.node {
         Node::Stage { input, filter, project } if filter.is_empty() => {
             let below = held(input, promised);
-            project.iter().map(|expr| bound_of(expr, &input.schema, &below)).collect()
+            bounds_of(project, &input.schema, &below)
         }
         _ => match held_mark(plan, promised) {
             Some(mark) => vec![Some(mark)],

@@ -9,8 +9,18 @@ use datafusion_common::{DFSchema, ScalarValue};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::bound::Bound;
+use crate::positions::position_near;
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
+
+/// The bounds of expressions over columns with these bounds.
+pub(super) fn bounds_of(exprs: &[Expr], schema: &DFSchema, bounds: &[Option<Bound>]) -> Vec<Option<Bound>> {
+    let of = |(at, expr): (usize, &Expr)| match position_near(expr, schema, at) {
+        Some(at) => bounds.get(at)?.clone(),
+        None => bound_of(expr, schema, bounds),
+    };
+    exprs.iter().enumerate().map(of).collect()
+}
 
 /// The bound of an expression over columns with these bounds. Of a list it is that of its elements.
 pub(super) fn bound_of(expr: &Expr, schema: &DFSchema, bounds: &[Option<Bound>]) -> Option<Bound> {

@@ -24,10 +24,11 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_expr::Expr;
 use datafusion_expr::utils::conjunction;
 
-use super::build::{choose, positions, width};
+use super::build::{choose, width};
 use super::selectivity::{cannot_fail, selectivity};
 use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
+use crate::positions::positions;
 
 /// The share of a relation's rows, by guess, from which on its index serves instead of an
 /// arrangement of these rows alone.

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::datatypes::{DataType, Field, Fields};
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Column, DFSchema, DFSchemaRef, TableReference};
+use datafusion_common::{Column, DFSchema, DFSchemaRef};
 use datafusion_expr::Expr;
 
 use crate::ir::{Node, Plan};
@@ -18,30 +18,6 @@ pub(super) fn width(plan: &Plan) -> usize {
 /// The column at a position, as expressions name it.
 pub(super) fn column(plan: &Plan, at: usize) -> Expr {
     Expr::Column(Column::from_name(plan.schema.field(at).name()))
-}
-
-/// The position of an expression that is a plain column.
-pub fn position(expr: &Expr, schema: &DFSchema) -> Option<usize> {
-    position_near(expr, schema, 0)
-}
-
-/// The positions that a list of plain columns stands for.
-pub(super) fn positions(exprs: &[Expr], schema: &DFSchema) -> Option<Vec<usize>> {
-    exprs.iter().enumerate().map(|(at, expr)| position_near(expr, schema, at)).collect()
-}
-
-/// As `position`, where it is likely `near`: of as many columns as there are, one after the other,
-/// each is found at once.
-pub fn position_near(expr: &Expr, schema: &DFSchema, near: usize) -> Option<usize> {
-    let Expr::Column(column) = expr else { return None };
-    // (A schema has no other column of that name: repeated ones are numbered apart.)
-    let is_there = |(table, field): (Option<&TableReference>, &FieldRef)| {
-        column.relation.is_none() && table.is_none() && *field.name() == column.name
-    };
-    if near < schema.fields().len() && is_there(schema.qualified_field(near)) {
-        return Some(near);
-    }
-    schema.index_of_column_by_name(column.relation.as_ref(), &column.name)
 }
 
 /// A schema of these fields; repeated names get a number.

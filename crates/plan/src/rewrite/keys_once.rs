@@ -17,9 +17,10 @@
 use std::sync::Arc;
 
 use super::behind_index::Indexes;
-use super::build::{choose, positions, width};
+use super::build::{choose, width};
 use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
+use crate::positions::positions;
 
 /// The plan with joins that look for keys in distinct keys.
 pub(super) fn keys_once(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {

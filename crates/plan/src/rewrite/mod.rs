@@ -38,7 +38,6 @@ mod slices;
 use std::sync::Arc;
 
 pub use behind_index::Indexes;
-pub use build::{position, position_near};
 pub use selectivity::{TO_NUMERIC, cannot_fail};
 
 use crate::ir::{Node, Plan};

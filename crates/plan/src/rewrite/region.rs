@@ -10,9 +10,10 @@ use std::sync::Arc;
 use datafusion_common::Column;
 use datafusion_expr::Expr;
 
-use super::build::{position, positions, replace, width};
+use super::build::{replace, width};
 use super::selectivity::cannot_fail;
 use crate::ir::{JoinKind, Node, Plan};
+use crate::positions::{position, positions};
 use anabranch_spec::order::Nulls;
 
 /// Number of a leaf's column in a region.

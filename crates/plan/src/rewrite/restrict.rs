@@ -15,10 +15,11 @@
 
 use std::sync::Arc;
 
-use super::build::{choose, position, width};
+use super::build::{choose, width};
 use super::region::Region;
 use super::selectivity::selectivity;
 use crate::ir::{JoinKind, Node, Plan};
+use crate::positions::position;
 use anabranch_spec::order::Nulls;
 
 /// The most of a filtered leaf for which its keys are worth looking up.

@@ -15,10 +15,11 @@
 
 use std::sync::Arc;
 
-use super::build::{column, field, position, replace, schema, width};
+use super::build::{column, field, replace, schema, width};
 use super::order;
 use super::region::{ColumnId, Region, name, named};
 use crate::ir::{Node, Plan};
+use crate::positions::position;
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use datafusion_expr::Expr;
 

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::rewrite::position_near;
+use anabranch_plan::positions::position_near;
 use anabranch_plan::{Node, Plan};
 use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use datafusion_common::DFSchemaRef;

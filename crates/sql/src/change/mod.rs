@@ -259,6 +259,9 @@ impl Planner<'_> {
             let columns = target.positions_of(&names)?;
             target.check_assigned(&query, &columns)?;
             let mut query = target.with_defaults(query.clone(), &columns)?;
+            if let Some(plan) = self.changed_alone(context, &query, &target, &columns)? {
+                return Ok(Planned::whole(plan));
+            }
             let width = target.schema.fields().len();
             if let (Some(returned), SetExpr::Select(select)) = (&returned, query.body.as_mut()) {
                 select.projection.extend(joined_items(context, returned, width)?);
@@ -275,18 +278,40 @@ impl Planner<'_> {
             let named =
                 |at: &usize| new[*at].clone().unalias().alias(format!("new.{}", target.schema.field(*at).name()));
             let values: Vec<Expr> = changed.iter().map(named).collect();
-            let is_joined = rows.schema().fields().len() > width + names.len();
-            if !is_joined && !names.is_empty() && !has_subqueries(&rows) {
-                let plan = LogicalPlan::Projection(Projection::try_new(values.clone(), Arc::new(rows.clone()))?);
-                let fields: Vec<FieldRef> = changed.iter().map(|at| target.schema.fields()[*at].clone()).collect();
-                let values = self.rows(context, plan, &Arc::new(Schema::new(fields)))?.plan;
-                if let Some(plan) = both::of_values(&values, table, &target.schema, &changed) {
-                    return Ok(Planned::whole(plan));
-                }
-            }
             let changed = NewValues { changed, values, joined_from: width + names.len() };
             self.beside_joined(context, rows, &target, changed, !names.is_empty())
         })
+    }
+
+    /// The rows of a table, and what is made of them, where that takes the table alone; `None` where
+    /// it takes more than a scan.
+    fn changed_alone(
+        &self,
+        context: &Context,
+        query: &ast::Query,
+        target: &Target,
+        columns: &[usize],
+    ) -> Result<Option<Arc<Plan>>> {
+        let mut query = query.clone();
+        let SetExpr::Select(select) = query.body.as_mut() else { return Ok(None) };
+        let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty()) && query.with.is_none();
+        if !is_alone || columns.is_empty() || target.has_computed() {
+            return Ok(None);
+        }
+        // (What is left are the values.)
+        select.projection.remove(0);
+        let rows = context.logical(&query)?;
+        if has_subqueries(&rows) {
+            return Ok(None);
+        }
+        let value = |(n, at): (usize, &usize)| {
+            Ok(target.assign(*at, column(&rows, n), rows.schema())?.alias(target.schema.field(*at).name()))
+        };
+        let values = columns.iter().enumerate().map(value).collect::<Result<Vec<Expr>>>()?;
+        let fields: Vec<FieldRef> = columns.iter().map(|at| target.schema.fields()[*at].clone()).collect();
+        let plan = LogicalPlan::Projection(Projection::try_new(values, Arc::new(rows))?);
+        let values = self.rows(context, plan, &Arc::new(Schema::new(fields)))?.plan;
+        Ok(both::of_values(&values, &target.name, &target.schema, columns))
     }
 
     /// The rows of a table, what is made of them if anything is, and the columns of a join.

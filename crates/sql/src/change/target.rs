@@ -29,7 +29,7 @@ use crate::syntax::subscripts;
 
 /// A table to be changed.
 pub(super) struct Target {
-    name: String,
+    pub(super) name: String,
     pub(super) schema: SchemaRef,
     /// Positions of the columns of each key in which rows differ, the primary key first.
     keys: Vec<Vec<usize>>,
@@ -317,9 +317,14 @@ impl Target {
         Ok(())
     }
 
+    /// Whether there are columns that are computed of others.
+    pub(super) fn has_computed(&self) -> bool {
+        self.made.iter().any(|made| matches!(made, Made::Computed(_)))
+    }
+
     /// A row whose computed columns are what they are computed to be of the others.
     pub(super) fn with_computed(&self, context: &Context, row: Vec<Expr>, below: &DFSchema) -> Result<Vec<Expr>> {
-        if !self.made.iter().any(|made| matches!(made, Made::Computed(_))) {
+        if !self.has_computed() {
             return Ok(row);
         }
         let own = DFSchema::try_from_qualified_schema(self.name.as_str(), &self.schema)?;

@@ -1,6 +1,6 @@
 //! Expressions: resolved by position, then written with our unqualified names.
 
-pub(crate) use anabranch_plan::rewrite::{position, position_near};
+pub(crate) use anabranch_plan::positions::{position, position_near};
 use arrow::datatypes::DataType;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, ScalarValue};

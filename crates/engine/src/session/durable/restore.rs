@@ -58,7 +58,11 @@ impl Session {
     pub fn open_on(disk: Arc<dyn Disk>, keeping: StoreOptions, options: Options) -> Result<Session, Error> {
         let (store, contents) = Store::open(disk, keeping)?;
         let mut session = Session::new(options)?;
+        let limit = session.cluster.memory_limit();
+        // (What was there is there again, however much: a limit is for what comes.)
+        session.cluster.set_memory_limit(None);
         session.restore(&contents)?;
+        session.cluster.set_memory_limit(limit);
         session.set_recorder(Box::new(Keeper::new(store)));
         Ok(session)
     }

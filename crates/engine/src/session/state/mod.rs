@@ -11,6 +11,7 @@ pub(crate) mod copying;
 pub(crate) mod cursors;
 pub(crate) mod followed;
 pub(crate) mod frame_view;
+pub(crate) mod machine_memory;
 pub(crate) mod options;
 pub(crate) mod present;
 pub(crate) mod progress;
@@ -110,6 +111,7 @@ impl Session {
     /// `Unavailable` when threads cannot be started.
     pub fn new(options: Options) -> Result<Session, Error> {
         let cluster = Cluster::start(options.workers, options.merge_effort)?;
+        cluster.set_memory_limit(options.memory_limit);
         let locks = AdvisoryLocks::default();
         Ok(Session {
             catalog: Catalog::default(),

@@ -25,6 +25,11 @@ pub struct Options {
     pub copy_bytes_max: usize,
     /// Where such files go.
     pub temporary_folder: PathBuf,
+    /// Bytes that arrangements, operators, results and buffers may hold together; `None`, as at
+    /// first, sets no limit, and programs that run for long take
+    /// [`memory_for_state`](super::machine_memory::memory_for_state). `SET memory_limit` changes
+    /// it.
+    pub memory_limit: Option<usize>,
     /// Whether queries share the arrangements of indexes and of their common parts;
     /// [`Sharing::Full`] unless for comparison.
     pub sharing: Sharing,
@@ -46,6 +51,7 @@ impl Default for Options {
             batch_rows_max: 65_536,
             copy_bytes_max: 64 << 20,
             temporary_folder: std::env::temp_dir(),
+            memory_limit: None,
             sharing: Sharing::Full,
             retain_history: Duration::ZERO,
             durability: Durability::Full,

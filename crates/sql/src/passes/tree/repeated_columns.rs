@@ -7,6 +7,8 @@
 //!
 //! Left to others: names within subqueries, which may be those of inner tables.
 
+use std::collections::HashSet;
+
 use datafusion_expr::sqlparser::ast::{Expr, JoinConstraint, JoinOperator, OrderBy, Select, SelectItem, TableFactor};
 
 use super::columns::{Known, factor_columns};
@@ -94,7 +96,8 @@ fn table_name(factor: &TableFactor) -> Option<String> {
 }
 
 fn repeated_in(columns: &[String]) -> Vec<String> {
-    columns.iter().enumerate().filter(|(n, name)| columns[..*n].contains(name)).map(|(_, name)| name.clone()).collect()
+    let mut seen = HashSet::with_capacity(columns.len());
+    columns.iter().filter(|name| !seen.insert(*name)).cloned().collect()
 }
 
 fn is_of_wildcard(item: &SelectItem) -> bool {
