@@ -283,8 +283,8 @@ impl Planner<'_> {
         })
     }
 
-    /// The rows of a table, and what is made of them, where that takes the table alone; `None` where
-    /// it takes more than a scan.
+    /// The rows of a table, and what is made of them, where that takes the table alone; `None`
+    /// where it takes more than a scan.
     fn changed_alone(
         &self,
         context: &Context,

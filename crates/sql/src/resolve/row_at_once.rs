@@ -15,7 +15,7 @@
 //! Law: the plan is the one that DataFusion makes of `*`, but for a projection of all columns.
 //! Cost: linear in the columns, but for what DataFusion looks up by name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -28,6 +28,8 @@ use datafusion_expr::sqlparser::ast::{
     SetExpr, Value, WildcardAdditionalOptions,
 };
 use datafusion_expr::utils::expand_wildcard;
+
+use crate::syntax::names::fold;
 
 /// What stands for the row.
 const ROW: &str = "__row";
@@ -132,9 +134,41 @@ pub(crate) fn listed(
 ) -> DfResult<Option<LogicalPlan>> {
     let listing = |below: &LogicalPlan| match held {
         TakenOut::All => expand_wildcard(below.schema(), below, None),
-        TakenOut::Columns(columns) => columns.iter().map(|name| column(name, below.schema())).collect(),
+        TakenOut::Columns(columns) => {
+            let names = by_name(below.schema());
+            let resolved = |name: &SqlExpr| match told_once(name, &names, below.schema()) {
+                Some(found) => Ok(found),
+                None => column(name, below.schema()),
+            };
+            columns.iter().map(resolved).collect()
+        }
     };
     Ok(widened(plan, &listing)?.map(|Wide { plan, .. }| plan))
+}
+
+/// The places of columns whose names are no other's.
+fn by_name(schema: &DFSchema) -> HashMap<&str, Option<usize>> {
+    let mut places = HashMap::with_capacity(schema.fields().len());
+    for (at, field) in schema.fields().iter().enumerate() {
+        places.entry(field.name().as_str()).and_modify(|place| *place = None).or_insert(Some(at));
+    }
+    places
+}
+
+/// The column of that name, if there is one alone.
+fn told_once(name: &SqlExpr, names: &HashMap<&str, Option<usize>>, schema: &DFSchema) -> Option<Expr> {
+    let (table, name) = match name {
+        SqlExpr::Identifier(name) => (None, name),
+        SqlExpr::CompoundIdentifier(path) => match path.as_slice() {
+            [table, name] => (Some(fold(table)), name),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (qualifier, field) = schema.qualified_field((*names.get(fold(name).as_str())?)?);
+    let is_of_table =
+        table.is_none_or(|table| qualifier.is_some_and(|qualifier| *qualifier == TableReference::bare(table)));
+    is_of_table.then(|| Expr::Column(Column::from((qualifier, field))))
 }
 
 /// A plan with the columns of the row, which are the first that it shows.
