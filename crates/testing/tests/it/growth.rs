@@ -360,7 +360,8 @@ fn statements_about_many_columns() {
     ] {
         grows_with_rows(name, 1_000, wide, |_| statement.to_string());
     }
-    grows_with_rows("columns written out", 1_000, wide, |n| {
+    // (The planner's library looks each of them up by its name.)
+    grows_with_rows("columns written out", 500, wide, |n| {
         let columns = (0..n).map(|at| format!("c{at}")).collect::<Vec<_>>().join(", ");
         format!("SELECT {columns} FROM w WHERE c1 = 2;")
     });
