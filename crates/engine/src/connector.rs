@@ -95,6 +95,12 @@ pub trait SourceReader: Send {
         None
     }
 
+    /// The line of its file at which the rows of the last poll began, from 1; `None` where rows are
+    /// no lines.
+    fn line(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether the source has an end. Statements that wait for sources wait for bounded ones only.
     /// A reader that turns unbounded once it has read what was there at first has them wait for
     /// that.

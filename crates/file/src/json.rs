@@ -45,6 +45,8 @@ pub(crate) struct JsonReader {
     to_skip: u64,
     /// Where reading goes on once the bad line that it stopped at is repaired.
     stuck: Option<Position>,
+    /// The first line of the last poll.
+    line: Option<u64>,
 }
 
 /// A line of the window without its end: byte range and line number.
@@ -94,7 +96,7 @@ impl JsonReader {
             window.skip_to(&from)?;
             faults.skipped = from.skipped;
         }
-        Ok(JsonReader { window, schema, members, faults, rows: from.rows, to_skip: from.skip, stuck: None })
+        Ok(JsonReader { window, schema, members, faults, rows: from.rows, to_skip: from.skip, stuck: None, line: None })
     }
 
     /// Up to `lines_max` complete lines at the window's front that are not blank, and the bytes and
@@ -310,6 +312,7 @@ impl SourceReader for JsonReader {
                 continue;
             }
             let before = self.window.position();
+            self.line = lines.first().map(|line| line.number);
             self.window.consume(bytes, count);
             if self.faults.failed() {
                 let skip = batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
@@ -326,6 +329,10 @@ impl SourceReader for JsonReader {
         }
         self.faults.check()?;
         Ok(Poll::Done)
+    }
+
+    fn line(&self) -> Option<u64> {
+        self.line
     }
 
     fn position(&self) -> Option<String> {

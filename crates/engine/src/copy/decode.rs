@@ -384,6 +384,11 @@ impl Block {
         Error::data(problem).with_context(format!("COPY {table}"))
     }
 
+    /// The line of each row.
+    pub fn lines(&self) -> &[u64] {
+        &self.lines
+    }
+
     /// The place of a row.
     pub fn place(&self, table: &str, row: usize) -> String {
         format!("COPY {table}, line {}", self.lines.get(row).copied().unwrap_or_default())

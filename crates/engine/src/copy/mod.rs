@@ -3,7 +3,7 @@
 //! Law: what [`encode`] writes, [`decode`] reads as the same values. Rows go through in blocks;
 //! neither direction holds the whole text. Errors name the line and the column.
 //!
-//! Reading order: [`options`], [`decode`] (bytes to rows), [`encode`] (rows to bytes), [`binary`]
+//! Reading order: [`options`], [`decode`] (bytes to rows), [`lines`], [`encode`] (rows to bytes), [`binary`]
 //! (values in the binary format).
 
 pub(crate) mod binary;
@@ -11,4 +11,5 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 #[cfg(test)]
 mod fuzz;
+pub(crate) mod lines;
 pub(crate) mod options;

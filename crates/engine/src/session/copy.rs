@@ -19,6 +19,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 
 use super::commit::target;
+use super::copied_keys::line_of;
 use super::copying::of_file;
 use super::keys::SeenKeys;
 use super::outcome::{Outcome, SourceState, SourceStatus};
@@ -29,6 +30,12 @@ use crate::connector::{Poll, SourceReader, SourceSpec};
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::spool::Spool;
+
+/// Rows of a file that are not in the table yet.
+struct UnwrittenRows {
+    spool: Spool,
+    keys: SeenKeys,
+}
 
 /// Refuses to wait for a file that has no end.
 pub(super) fn refuse_follow(options: &BTreeMap<String, String>, reads: &str) -> Result<(), Error> {
@@ -58,9 +65,16 @@ impl Session {
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let spool = self.keeping_watermark(&copy.table, |session| {
-            let spool = session.read_all(&object, &fields, reader.as_mut());
+            let mut rows = UnwrittenRows {
+                spool: Spool::new(&session.options.temporary_folder, session.options.copy_bytes_max),
+                keys: SeenKeys::of(session.unique_keys(&object)),
+            };
+            let read = session.read_all(&object, &fields, reader.as_mut(), &mut rows);
             session.publish_progress();
-            let mut spool = spool?;
+            if let Err(error) = read {
+                return Err(session.with_line(&object, &spec, &mut rows, error));
+            }
+            let mut spool = rows.spool;
             session.commit_spool(&copy.table, &mut spool)?;
             Ok(spool)
         })?;
@@ -75,29 +89,63 @@ impl Session {
         })
     }
 
-    /// All rows of the reader, checked.
-    fn read_all(&mut self, object: &Object, fields: &[Field], reader: &mut dyn SourceReader) -> Result<Spool, Error> {
-        let mut spool = Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max);
-        let unique = self.unique_keys(object);
-        let mut keys = SeenKeys::of(unique.clone());
+    /// Reads all rows of the reader, and checks them.
+    fn read_all(
+        &mut self,
+        object: &Object,
+        fields: &[Field],
+        reader: &mut dyn SourceReader,
+        rows: &mut UnwrittenRows,
+    ) -> Result<(), Error> {
+        let UnwrittenRows { spool, keys } = rows;
         loop {
             self.interrupt.check()?;
             match reader.poll(self.settings.batch_rows_max)? {
                 Poll::Rows(batch) => {
                     let batch = self.fit_copied(object, fields, batch)?;
                     let batch = self.admit(&object.name, batch, Arrival::InOrder)?;
-                    self.check_keys(object, std::slice::from_ref(&batch))?;
+                    let checked = self.check_keys(object, std::slice::from_ref(&batch));
                     keys.add(&batch);
                     spool.push(batch)?;
+                    checked?;
                     self.publish_copy(object, reader, spool.n_rows() as u64);
                 }
                 Poll::Pending { retry_after } => std::thread::sleep(retry_after),
                 Poll::Done => break,
             }
         }
-        keys.check_repeated(object, unique, &mut spool)?;
-        self.check_copied_refer(object, &mut spool)?;
-        Ok(spool)
+        keys.check_repeated(object, self.unique_keys(object), spool)?;
+        self.check_copied_refer(object, spool)
+    }
+
+    /// The error of a key that is taken, with the line of its row.
+    fn with_line(&mut self, object: &Object, spec: &SourceSpec, rows: &mut UnwrittenRows, error: Error) -> Error {
+        // (Rows that come too late were left out of the spool.)
+        if object.watermark.is_some() {
+            return error;
+        }
+        let Ok(Some((row, taken))) = self.first_taken(object, &rows.keys, &mut rows.spool, &error) else {
+            return error;
+        };
+        match self.line_of_row(spec, row) {
+            Ok(Some(line)) => taken.with_context(line_of(&object.name, line)),
+            _ => taken,
+        }
+    }
+
+    /// The line of a row of a file, which is read once more.
+    fn line_of_row(&self, spec: &SourceSpec, row: usize) -> Result<Option<u64>, Error> {
+        let mut reader = self.connector("file")?.open(spec)?;
+        let mut n_left = row;
+        loop {
+            self.interrupt.check()?;
+            match reader.poll(n_left.clamp(1, self.settings.batch_rows_max))? {
+                Poll::Rows(_) if n_left == 0 => return Ok(reader.line()),
+                Poll::Rows(batch) => n_left = n_left.saturating_sub(batch.num_rows()),
+                Poll::Pending { retry_after } => std::thread::sleep(retry_after),
+                Poll::Done => return Ok(None),
+            }
+        }
     }
 
     /// Puts the rows into the table as one commit. If they cannot be read back, none of them is.

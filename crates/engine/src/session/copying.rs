@@ -15,6 +15,7 @@ use anabranch_sql::statement::{Copied, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 
+use super::copied_keys::line_of;
 use super::copy::copy_fields;
 use super::keys::SeenKeys;
 use super::outcome::Outcome;
@@ -26,6 +27,7 @@ use crate::catalog::{Arrival, Object};
 use crate::contained::contained;
 use crate::copy::decode::{Block, Decoder};
 use crate::copy::encode::Encoder;
+use crate::copy::lines::Lines;
 use crate::copy::options::{CopyFormat, CopyKind, Way};
 use crate::error::Error;
 use crate::spool::Spool;
@@ -64,6 +66,7 @@ impl Session {
             fields,
             spool: Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max),
             keys: SeenKeys::of(self.unique_keys(&object)),
+            lines: Lines::default(),
         });
         let CopyEnd::Path(path) = &copy.from else {
             let n_columns = copying.fields.len();
@@ -103,6 +106,7 @@ impl Session {
             Err(error) => return Err(self.placed(&object, copy, block, &batch).unwrap_or(error)),
         };
         copy.keys.add(&fitted);
+        copy.lines.add(copy.spool.n_rows(), block.lines());
         copy.spool.push(fitted)?;
         // (The COPY is not the client's while a block of it is looked at.)
         match self.client.held.set(copy.spool.size_bytes()) {
@@ -131,10 +135,13 @@ impl Session {
     /// Makes one commit of all rows.
     pub(crate) fn finish_copy_in(&mut self, mut copy: Box<CopyIn>) -> Result<Outcome, Error> {
         let object = self.copied_into(&copy)?;
-        copy.keys.check_repeated(&object, self.unique_keys(&object), &mut copy.spool)?;
+        if let Err(error) = self.check_copied_keys(&object, &mut copy) {
+            let taken = self.first_taken(&object, &copy.keys, &mut copy.spool, &error)?;
+            let placed = taken.map(|(row, error)| (copy.lines.of(row), error));
+            return Err(placed.map_or(error, |(line, error)| error.with_context(line_of(&copy.table, line))));
+        }
         let table = copy.table.clone();
         self.keeping_watermark(&table, |session| {
-            copy.spool.each(|batch| session.check_keys(&object, std::slice::from_ref(&batch)))?;
             session.check_copied_refer(&object, &mut copy.spool)?;
             if session.client.transaction.is_some() {
                 return copy.spool.each(|batch| {
@@ -154,6 +161,11 @@ impl Session {
             session.commit().map(|_| ())
         })?;
         Ok(Outcome::done(format!("COPY {}", copy.spool.n_rows())))
+    }
+
+    fn check_copied_keys(&mut self, object: &Object, copy: &mut CopyIn) -> Result<(), Error> {
+        copy.keys.check_repeated(object, self.unique_keys(object), &mut copy.spool)?;
+        copy.spool.each(|batch| self.check_keys(object, std::slice::from_ref(&batch)))
     }
 
     /// As [`copy_done`](Self::copy_done), of rows that were all set aside.

@@ -134,6 +134,7 @@ impl Session {
             }
             Statement::DropSchema { names, if_exists, cascade } => self.drop_schemas(names, *if_exists, *cascade),
             Statement::Transaction(transaction) => self.transact(transaction.clone()),
+            Statement::Lock { relations, mode } => self.lock_relations(relations, *mode),
             Statement::Flush => self.wait().map(|()| Outcome::done("FLUSH")),
             Statement::Set { name, value, scope } => self.set_setting(name, value.as_deref(), *scope),
             Statement::Reset { name } => self.reset(name.as_deref()),

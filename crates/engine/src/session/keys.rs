@@ -94,6 +94,49 @@ impl SeenKeys {
         }
         Ok(())
     }
+
+    /// The first row, from 0, whose key a row before it has, and the error.
+    pub(super) fn first_repeated(&self, object: &Object, spool: &mut Spool) -> Result<Option<(usize, Error)>, Error> {
+        let mut first: Option<(usize, Error)> = None;
+        for SeenKey { key, repeated, .. } in self.0.iter().filter(|seen| !seen.repeated.is_empty()) {
+            let (mut places, mut suspects, mut n_before) = (Vec::new(), Vec::new(), 0);
+            spool.each(|block| {
+                let hashes = hash_columns(block.project(&key.columns).columns(), block.len());
+                let rows = (0..block.len()).filter(|row| repeated.contains(&hashes[*row])).map(|row| row as u32);
+                let rows: Vec<u32> = rows.collect();
+                places.extend(rows.iter().map(|row| n_before + *row as usize));
+                suspects.push(block.take(&rows));
+                n_before += block.len();
+                Ok(())
+            })?;
+            let Some(suspects) = Batch::concat(&suspects) else { continue };
+            let check = |n: usize| {
+                let rows: Vec<u32> = (0..n as u32).collect();
+                check_distinct(object, key, &[suspects.take(&rows)])
+            };
+            let found = first_refused(suspects.len(), check).map(|(at, error)| (places[at], error));
+            first = first.into_iter().chain(found).min_by_key(|(row, _)| *row);
+        }
+        Ok(first)
+    }
+}
+
+/// The row, from 0, with which rows are refused, and why: `check` tells of the first n rows whether
+/// they are good.
+pub(super) fn first_refused(
+    n_rows: usize,
+    mut check: impl FnMut(usize) -> Result<(), Error>,
+) -> Option<(usize, Error)> {
+    let mut error = check(n_rows).err()?;
+    let (mut good, mut bad) = (0, n_rows);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        match check(middle) {
+            Ok(()) => good = middle,
+            Err(earlier) => (bad, error) = (middle, earlier),
+        }
+    }
+    Some((bad - 1, error))
 }
 
 /// Columns in which the rows of a table differ.

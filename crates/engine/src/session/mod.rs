@@ -31,6 +31,7 @@ mod clients;
 mod columns;
 mod commit;
 mod context;
+mod copied_keys;
 mod copy;
 mod copying;
 mod create;

@@ -40,6 +40,11 @@ impl Session {
         })
     }
 
+    /// Takes note of relations that the open transaction locks, as if it read all of their rows.
+    pub(super) fn note_locked(&mut self, relations: &[String]) -> Result<(), Error> {
+        self.note_reads(relations, WhenChanged::ReadsPast)
+    }
+
     /// Takes note that rows of a table with these keys are about to be read as of the last commit.
     pub(super) fn note_keys(&mut self, object: &Object, key: &[usize], keys: &[ArrayRef]) -> Result<(), Error> {
         self.note_keys_of(object, key, keys, WhenChanged::Conflicts)

@@ -182,7 +182,9 @@ impl Session {
                     *name = name.as_ref().map(|name| format!("{schema}.{name}"));
                 }
             }
-            Statement::Needless { relations, .. } => relations.iter_mut().for_each(own),
+            Statement::Needless { relations, .. } | Statement::Lock { relations, .. } => {
+                relations.iter_mut().for_each(own)
+            }
             Statement::Describe { name } => own(name),
             Statement::Show(Show::Columns { relation } | Show::Create { relation }) => own(relation),
             _ => return None,

@@ -69,6 +69,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         }
         Statement::Transaction(TransactionStatement::Savepoint { .. }) => "SAVEPOINT",
         Statement::Transaction(TransactionStatement::Release { .. }) => "RELEASE",
+        Statement::Lock { .. } => "LOCK TABLE",
         Statement::Flush => "FLUSH",
     }
 }

@@ -24,7 +24,7 @@ use anabranch_batch::{Batch, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::files::{moves_sequences, reads_files};
 use anabranch_sql::statement::{
-    Access, Afterwards, CopyEnd, CreateView, EmitClause, ObjectKind, Statement, TransactionStatement,
+    Access, Afterwards, CopyEnd, CreateView, EmitClause, LockMode, ObjectKind, Statement, TransactionStatement,
 };
 use arrow::array::ArrayRef;
 
@@ -152,6 +152,23 @@ impl Session {
             Some(stays) => outcome.with_notice(&stays),
             None => outcome,
         }
+    }
+
+    /// LOCK: in a mode that keeps off rows of others, all rows of the relations are noted as read.
+    pub(super) fn lock_relations(&mut self, relations: &[String], mode: LockMode) -> Result<Outcome, Error> {
+        let outcome = self.in_transaction("LOCK TABLE", |_| Ok(()))?;
+        for name in relations {
+            let object = self.catalog.get(name)?;
+            if !matches!(object.kind, ObjectKind::Table | ObjectKind::View) {
+                return Err(Error::invalid(format!("\"{name}\" is not a table or view"))
+                    .with_sqlstate("42809")
+                    .with_hint("LOCK the tables that it is made of."));
+            }
+        }
+        if mode == LockMode::Rows {
+            self.note_locked(relations)?;
+        }
+        Ok(outcome)
     }
 
     /// Does something with the open transaction, where there must be one.

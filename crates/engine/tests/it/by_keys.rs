@@ -46,3 +46,26 @@ fn a_transaction_sees_the_rows_that_it_wrote() {
         assert_eq!(ask(session, "SELECT count(*) FROM t WHERE v = 5"), ["0"]);
     });
 }
+
+/// A table that is locked counts as read, whatever of it was read.
+#[test]
+fn a_commit_of_others_to_a_locked_table_ends_in_a_conflict() {
+    let database = crate::connections::database();
+    let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+    let run = crate::connections::run;
+    run(&mut here, "CREATE TABLE t (k int PRIMARY KEY); CREATE TABLE u (k int); CREATE VIEW v AS SELECT k FROM t");
+    for (lock, is_conflict) in [
+        ("LOCK t", true),
+        ("LOCK v IN SHARE MODE", true),
+        ("LOCK t IN SHARE UPDATE EXCLUSIVE MODE", false),
+        ("LOCK u", false),
+    ] {
+        run(&mut here, "BEGIN");
+        run(&mut here, lock);
+        run(&mut here, "INSERT INTO u VALUES (1)");
+        run(&mut there, "INSERT INTO t SELECT coalesce(max(k), 0) + 1 FROM t");
+        let ended = here.execute("COMMIT").map(|_| ()).map_err(|error| error.sqlstate());
+        assert_eq!(ended, if is_conflict { Err("40001") } else { Ok(()) }, "{lock}");
+        let _ = here.execute("ROLLBACK");
+    }
+}

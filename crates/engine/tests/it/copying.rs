@@ -164,7 +164,7 @@ fn lines_are_read_as_postgresql_reads_them() {
 fn errors_name_line_and_column_and_leave_nothing() {
     let mut here = database().connect().unwrap();
     run(&mut here, "CREATE TABLE t (k int PRIMARY KEY, s varchar(3) NOT NULL); INSERT INTO t VALUES (5, 'old')");
-    let cases: [(&str, &[u8], &str, &str, &str); 9] = [
+    let cases: [(&str, &[u8], &str, &str, &str); 12] = [
         (
             "",
             b"1\ta\nx\tb\n",
@@ -178,8 +178,11 @@ fn errors_name_line_and_column_and_leave_nothing() {
         ("", b"1\t\xff\n", "22021", "invalid byte sequence for encoding \"UTF8\": 0xff", "COPY t, line 1"),
         ("", b"1\ta\n2\t\\N\n", "23502", "null value in column \"s\"", "COPY t, line 2"),
         ("", b"1\ta\n2\tabcd\n", "22001", "value too long for type character varying(3)", "COPY t, line 2"),
-        ("", b"1\ta\n1\tb\n", "23505", "duplicate key", ""),
-        ("", b"1\ta\n5\tb\n", "23505", "duplicate key", ""),
+        ("", b"1\ta\n1\tb\n", "23505", "duplicate key", "COPY t, line 2"),
+        ("", b"1\ta\n5\tb\n", "23505", "duplicate key", "COPY t, line 2"),
+        ("", b"1\ta\n2\tb\n3\tc\n2\td\n5\te\n1\tf\n", "23505", "duplicate key", "COPY t, line 4"),
+        ("", b"1\ta\n2\tb\n5\tc\n1\td\n", "23505", "duplicate key", "COPY t, line 3"),
+        ("CSV HEADER", b"k,s\n1,\"a\nb\"\n2,c\n2,d\n", "23505", "duplicate key", "COPY t, line 5"),
     ];
     for (options, bytes, code, message, place) in cases {
         let error = send(&mut here, &format!("COPY t FROM STDIN {options}"), bytes, 3).unwrap_err();

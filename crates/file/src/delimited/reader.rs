@@ -46,6 +46,8 @@ pub(crate) struct DelimitedReader {
     to_skip: u64,
     /// Where reading goes on once the bad row that it stopped at is repaired.
     stuck: Option<Position>,
+    /// The line of the first record of the last poll.
+    line: Option<u64>,
     /// Kept for its allocations.
     records: Records,
 }
@@ -86,6 +88,7 @@ impl DelimitedReader {
             faults: Faults::new(options.on_error),
             rows: 0,
             to_skip: 0,
+            line: None,
             stuck: None,
             records: Records::default(),
         };
@@ -379,6 +382,8 @@ impl SourceReader for DelimitedReader {
                 }
             }
             let before = self.window.position();
+            let start = self.records.records[0].start as usize;
+            self.line = Some(self.window.line() + count_lines(&self.window.bytes()[..start]));
             let batch = self.batch()?;
             let lines = count_lines(&self.window.bytes()[..consumed]);
             self.window.consume(consumed, lines);
@@ -393,6 +398,10 @@ impl SourceReader for DelimitedReader {
         }
         self.faults.check()?;
         Ok(Poll::Done)
+    }
+
+    fn line(&self) -> Option<u64> {
+        self.line
     }
 
     fn position(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod busy_hours;
+mod copy;
 mod csv;
 mod follow;
 mod json;

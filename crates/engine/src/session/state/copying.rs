@@ -8,6 +8,7 @@ use arrow::datatypes::Field;
 use crate::catalog::ObjectId;
 use crate::copy::decode::Decoder;
 use crate::copy::encode::{CopyData, Encoder};
+use crate::copy::lines::Lines;
 use crate::error::Error;
 use crate::session::keys::SeenKeys;
 use crate::session::outcome::{Changes, Subscription};
@@ -66,6 +67,8 @@ pub(crate) struct CopyIn {
     pub decoder: Decoder,
     pub(crate) spool: Spool,
     pub(crate) keys: SeenKeys,
+    /// Where the rows of the spool are in the input.
+    pub lines: Lines,
 }
 
 /// Rows that go out.

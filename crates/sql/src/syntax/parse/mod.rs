@@ -283,6 +283,7 @@ impl Input<'_> {
                 Ok(Statement::Flush)
             }
             "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" => self.transaction(&first),
+            "LOCK" => self.lock(),
             "SAVEPOINT" | "RELEASE" => self.savepoint(&first),
             _ => Err(self.refuse(&first)),
         }

@@ -34,7 +34,6 @@ impl Input<'_> {
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
             "CLUSTER" | "REINDEX" | "CHECKPOINT" => "Leave it out: arrangements are compacted as they grow.",
             "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",
-            "LOCK" => "Leave it out: reads and writes are strictly serialisable.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
             "LOAD" | "IMPORT" => "Write COPY table FROM 'path' (format = csv).",

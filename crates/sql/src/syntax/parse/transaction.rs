@@ -1,8 +1,10 @@
 //! BEGIN, COMMIT and ROLLBACK, with all their spellings, and savepoints.
 
+use datafusion_expr::sqlparser::tokenizer::Token;
+
 use super::Input;
 use crate::error::Result;
-use crate::syntax::statement::{Access, Afterwards, Statement, TransactionStatement};
+use crate::syntax::statement::{Access, Afterwards, LockMode, Statement, TransactionStatement};
 
 impl Input<'_> {
     /// `BEGIN | START TRANSACTION | COMMIT | END | ROLLBACK | ABORT ..`; `first` is the word that
@@ -49,6 +51,37 @@ impl Input<'_> {
             }
         };
         Ok(Statement::Transaction(statement))
+    }
+
+    /// `LOCK [TABLE] [ONLY] name [*], .. [IN mode MODE] [NOWAIT]`.
+    pub(super) fn lock(&mut self) -> Result<Statement> {
+        self.expect("LOCK")?;
+        self.eat("TABLE");
+        let mut relations = Vec::new();
+        loop {
+            self.eat("ONLY");
+            relations.push(self.name()?);
+            self.eat_token(&Token::Mul);
+            if !self.eat_token(&Token::Comma) {
+                break;
+            }
+        }
+        let mode = if self.eat("IN") { self.lock_mode()? } else { LockMode::Rows };
+        self.eat("NOWAIT");
+        Ok(Statement::Lock { relations, mode })
+    }
+
+    /// `mode MODE`.
+    fn lock_mode(&mut self) -> Result<LockMode> {
+        let of_definitions = ["ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE"];
+        let of_rows = ["SHARE ROW EXCLUSIVE", "SHARE", "EXCLUSIVE", "ACCESS EXCLUSIVE"];
+        let mode = match of_definitions.iter().any(|words| self.eat(words)) {
+            true => LockMode::Definitions,
+            false if of_rows.iter().any(|words| self.eat(words)) => LockMode::Rows,
+            false => return Err(self.unexpected("a mode, as in SHARE MODE")),
+        };
+        self.expect("MODE")?;
+        Ok(mode)
     }
 
     /// The modes of BEGIN. All levels of isolation are taken, and give the highest.

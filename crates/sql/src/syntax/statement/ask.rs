@@ -168,6 +168,15 @@ pub enum Afterwards {
     Another,
 }
 
+/// What a LOCK of a table keeps off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// No rows of others: ACCESS SHARE to SHARE UPDATE EXCLUSIVE.
+    Definitions,
+    /// Rows of others, too: SHARE to ACCESS EXCLUSIVE.
+    Rows,
+}
+
 /// A statement that begins or ends a transaction, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionStatement {

@@ -20,8 +20,8 @@ use crate::syntax::sequence::SequenceStatement;
 
 pub use alter::{Alter, AlterAction, Drop, NewColumn, ObjectKind};
 pub use ask::{
-    Access, Afterwards, Direction, Execute, Explain, Fetch, ProgramLanguage, Scroll, SettingScope, Show, Shows,
-    Subscribe, TransactionStatement,
+    Access, Afterwards, Direction, Execute, Explain, Fetch, LockMode, ProgramLanguage, Scroll, SettingScope, Show,
+    Shows, Subscribe, TransactionStatement,
 };
 pub use copy::{Copied, CopyColumns, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 pub use define::{
@@ -187,6 +187,13 @@ pub enum Statement {
     },
     /// `BEGIN`, `COMMIT`, `ROLLBACK`.
     Transaction(TransactionStatement),
+    /// `LOCK TABLE`.
+    Lock {
+        /// Tables and views.
+        relations: Vec<String>,
+        /// What it keeps off.
+        mode: LockMode,
+    },
     /// `FLUSH`: waits until all that was written and all that bounded sources have is in every
     /// view.
     Flush,

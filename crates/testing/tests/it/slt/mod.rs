@@ -126,6 +126,7 @@ files!(
     json,
     kept_types,
     labels,
+    locked_tables,
     list_tests,
     many_columns,
     match_recognize,
