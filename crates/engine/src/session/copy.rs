@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_plan::Plan;
 use anabranch_sql::statement::{CopyEnd, CopyFrom};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -27,6 +28,7 @@ use super::state::Session;
 use crate::catalog::{Arrival, Object};
 use crate::coerce::coerce;
 use crate::connector::{Poll, SourceReader, SourceSpec};
+use crate::copy::lines::Lines;
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::spool::Spool;
@@ -35,6 +37,12 @@ use crate::spool::Spool;
 struct UnwrittenRows {
     spool: Spool,
     keys: SeenKeys,
+    /// What rows must fulfil.
+    condition: Option<Arc<Plan>>,
+    /// How many rows were read, those included that did not pass.
+    n_read: usize,
+    /// The rows of the spool among those that were read.
+    places: Lines,
 }
 
 /// Refuses to wait for a file that has no end.
@@ -68,6 +76,9 @@ impl Session {
             let mut rows = UnwrittenRows {
                 spool: Spool::new(&session.options.temporary_folder, session.options.copy_bytes_max),
                 keys: SeenKeys::of(session.unique_keys(&object)),
+                condition: session.plan_copied(copy)?,
+                n_read: 0,
+                places: Lines::default(),
             };
             let read = session.read_all(&object, &fields, reader.as_mut(), &mut rows);
             session.publish_progress();
@@ -97,12 +108,16 @@ impl Session {
         reader: &mut dyn SourceReader,
         rows: &mut UnwrittenRows,
     ) -> Result<(), Error> {
-        let UnwrittenRows { spool, keys } = rows;
+        let UnwrittenRows { spool, keys, condition, n_read, places } = rows;
         loop {
             self.interrupt.check()?;
             match reader.poll(self.settings.batch_rows_max)? {
                 Poll::Rows(batch) => {
-                    let batch = self.fit_copied(object, fields, batch)?;
+                    let n_rows = batch.num_rows();
+                    let copied = self.fit_passing(object, fields, condition.as_ref(), batch)?;
+                    places.add(spool.n_rows(), &copied.numbers(*n_read));
+                    *n_read += n_rows;
+                    let batch = copied.rows;
                     let batch = self.admit(&object.name, batch, Arrival::InOrder)?;
                     let checked = self.check_keys(object, std::slice::from_ref(&batch));
                     keys.add(&batch);
@@ -127,7 +142,7 @@ impl Session {
         let Ok(Some((row, taken))) = self.first_taken(object, &rows.keys, &mut rows.spool, &error) else {
             return error;
         };
-        match self.line_of_row(spec, row) {
+        match self.line_of_row(spec, rows.places.of(row) as usize - 1) {
             Ok(Some(line)) => taken.with_context(line_of(&object.name, line)),
             _ => taken,
         }
@@ -166,19 +181,7 @@ impl Session {
     /// The batch's columns, which stand for `fields`, as the table's.
     pub(super) fn fit_copied(&self, object: &Object, fields: &[Field], batch: RecordBatch) -> Result<Batch, Error> {
         let n_rows = batch.num_rows();
-        let named = match batch.num_columns() == fields.len() {
-            true => {
-                let given = batch.schema();
-                let renamed = given
-                    .fields()
-                    .iter()
-                    .zip(fields)
-                    .map(|(given, field)| given.as_ref().clone().with_name(field.name()));
-                let schema = Arc::new(Schema::new(renamed.collect::<Vec<_>>()));
-                RecordBatch::try_new(schema, batch.columns().to_vec())?
-            }
-            false => batch,
-        };
+        let named = named(fields, batch)?;
         let columns = coerce(target(object), &named, |idx, n_rows| self.default_column(object, idx, n_rows))?;
         let columns = self.complete_columns(object, columns, n_rows)?;
         Ok(Batch::with_len(columns.into(), n_rows, Times::Constant(0), Diffs::Constant(1)))
@@ -197,6 +200,17 @@ impl Session {
         });
         self.progress.publish(statuses);
     }
+}
+
+/// A block whose columns are named as the table's, which they stand for.
+pub(super) fn named(fields: &[Field], block: RecordBatch) -> Result<RecordBatch, Error> {
+    if block.num_columns() != fields.len() {
+        return Ok(block);
+    }
+    let given = block.schema();
+    let renamed =
+        given.fields().iter().zip(fields).map(|(given, field)| given.as_ref().clone().with_name(field.name()));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(renamed.collect::<Vec<_>>())), block.columns().to_vec())?)
 }
 
 /// Refuses what is neither a file nor a folder: the engine would wait until a pipe is written to.

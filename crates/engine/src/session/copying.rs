@@ -67,6 +67,7 @@ impl Session {
             spool: Spool::new(&self.options.temporary_folder, self.options.copy_bytes_max),
             keys: SeenKeys::of(self.unique_keys(&object)),
             lines: Lines::default(),
+            condition: self.plan_copied(copy)?,
         });
         let CopyEnd::Path(path) = &copy.from else {
             let n_columns = copying.fields.len();
@@ -101,13 +102,14 @@ impl Session {
     /// Sets rows aside whose values fit the columns' types.
     pub(crate) fn set_aside(&mut self, copy: &mut CopyIn, block: &Block, batch: RecordBatch) -> Result<(), Error> {
         let object = self.copied_into(copy)?;
-        let fitted = match self.fit_copied(&object, &copy.fields, batch.clone()) {
-            Ok(fitted) => fitted,
+        let condition = copy.condition.as_ref();
+        let copied = match self.fit_passing(&object, &copy.fields, condition, batch.clone()) {
+            Ok(copied) => copied,
             Err(error) => return Err(self.placed(&object, copy, block, &batch).unwrap_or(error)),
         };
-        copy.keys.add(&fitted);
-        copy.lines.add(copy.spool.n_rows(), block.lines());
-        copy.spool.push(fitted)?;
+        copy.lines.add(copy.spool.n_rows(), &copied.lines(block.lines()));
+        copy.keys.add(&copied.rows);
+        copy.spool.push(copied.rows)?;
         // (The COPY is not the client's while a block of it is looked at.)
         match self.client.held.set(copy.spool.size_bytes()) {
             true => Ok(()),
@@ -118,7 +120,8 @@ impl Session {
     /// The error of the first row that does not fit, with its place.
     fn placed(&self, object: &Object, copy: &CopyIn, block: &Block, batch: &RecordBatch) -> Option<Error> {
         (0..batch.num_rows()).find_map(|row| {
-            let error = self.fit_copied(object, &copy.fields, batch.slice(row, 1)).err()?;
+            let fitted = self.fit_passing(object, &copy.fields, copy.condition.as_ref(), batch.slice(row, 1));
+            let error = fitted.err()?;
             Some(error.with_context(block.place(&copy.table, row)))
         })
     }

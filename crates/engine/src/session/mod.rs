@@ -32,6 +32,7 @@ mod columns;
 mod commit;
 mod context;
 mod copied_keys;
+mod copied_rows;
 mod copy;
 mod copying;
 mod create;

@@ -208,6 +208,36 @@ fn errors_name_line_and_column_and_leave_nothing() {
     assert_eq!(fail(&mut here, "COPY t TO '/nowhere/at/all'").sqlstate(), "58P01");
 }
 
+/// Rows that do not pass break no constraint, and their lines count.
+#[test]
+fn rows_that_do_not_pass_are_not_copied() {
+    let mut here = database().connect().unwrap();
+    run(&mut here, "CREATE TABLE t (k int PRIMARY KEY, s varchar(3) NOT NULL, n int DEFAULT 7 CHECK (n > 0))");
+    let mut copy = |clause: &str, bytes: &[u8]| send(&mut here, &format!("COPY t {clause}"), bytes, 3);
+    let rows = b"1\ta\n2\t\\N\n1\tb\n3\tc\n";
+    assert_eq!(copy("(k, s) FROM STDIN WHERE k <> 2 AND t.s <> 'b' AND n = 7", rows).unwrap(), "COPY 2");
+    assert_eq!(copy("FROM STDIN WITH (FORMAT csv) WHERE n > 0", b"4,d,0\n5,e,\n6,f,1\n").unwrap(), "COPY 1");
+    for (clause, bytes, code, place) in [
+        ("(k, s) FROM STDIN WHERE k <> 2", b"2\tx\n7\ta\n2\ty\n7\tb\n".as_slice(), "23505", "COPY t, line 4"),
+        ("(k, s) FROM STDIN WHERE k <> 2", b"2\tx\n8\t\\N\n", "23502", "COPY t, line 2"),
+        ("(k, s) FROM STDIN WHERE k <> 2", b"2\tlong\n", "22001", "COPY t, line 1"),
+        ("(k, s) FROM STDIN WHERE 1 / (k - 2) > 0", b"2\tx\n", "22012", "COPY t, line 1"),
+    ] {
+        let error = copy(clause, bytes).unwrap_err();
+        assert_eq!((error.sqlstate(), error.context()), (code, Some(place)), "{clause}: {error:?}");
+    }
+    for (condition, code) in [
+        ("k", "42804"),
+        ("nothing = 1", "42703"),
+        ("k IN (SELECT 1)", "0A000"),
+        ("count(*) > 1", "0A000"),
+        ("", "42601"),
+    ] {
+        assert_eq!(fail(&mut here, &format!("COPY t FROM STDIN WHERE {condition}")).sqlstate(), code, "{condition}");
+    }
+    assert_eq!(ask(&mut here, "SELECT * FROM t ORDER BY k"), ["1 a 7", "3 c 7", "6 f 1"]);
+}
+
 #[test]
 fn a_copy_is_part_of_its_transaction_and_seen_by_nobody_before() {
     let database = database();

@@ -22,9 +22,10 @@ fn the_line_of_a_key_that_is_taken_is_told() {
         ("d.txt", "1\ta\n1\tb\n", "", 2),
         ("e.csv", many.as_str(), "", 8992),
         ("f.csv", "k,s\n5,a\n", "", 2),
+        ("g.csv", r"k,s|5,a|1,b|5,c|1,d|", "WHERE k < 5", 5),
     ];
     for (name, text, options, line) in cases {
-        let path = folder.write(name, text);
+        let path = folder.write(name, text.replace('|', "\n"));
         let error = session.execute(&format!("COPY t FROM '{path}' {options}")).unwrap_err();
         let place = format!("COPY t, line {line}");
         assert_eq!((error.sqlstate(), error.context()), ("23505", Some(place.as_str())), "{name}: {error:?}");

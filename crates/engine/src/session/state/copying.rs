@@ -1,7 +1,9 @@
 //! A COPY that has begun.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use anabranch_plan::Plan;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Field;
 
@@ -69,6 +71,8 @@ pub(crate) struct CopyIn {
     pub(crate) keys: SeenKeys,
     /// Where the rows of the spool are in the input.
     pub lines: Lines,
+    /// What the rows must fulfil that enter.
+    pub condition: Option<Arc<Plan>>,
 }
 
 /// Rows that go out.

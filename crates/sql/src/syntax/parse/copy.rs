@@ -36,10 +36,11 @@ impl Input<'_> {
         }
         let from = self.copy_end("STDIN")?;
         self.copy_options(&mut options)?;
-        if self.word(0).as_deref() == Some("WHERE") {
-            return Err(SqlError::unsupported("COPY .. FROM .. WHERE", "Copy into a table, and read it with WHERE."));
-        }
-        Ok(Statement::CopyFrom(CopyFrom { table, columns, from, options }))
+        let condition = match self.eat("WHERE") {
+            true => Some(Box::new(self.parser.parse_expr()?)),
+            false => None,
+        };
+        Ok(Statement::CopyFrom(CopyFrom { table, columns, from, options, condition }))
     }
 
     /// `(query)` or `(SUBSCRIBE ..)`.

@@ -4,7 +4,7 @@ use datafusion_expr::sqlparser::ast;
 
 use super::ask::Subscribe;
 
-/// `COPY table [(columns)] FROM {'path' | STDIN} [WITH] (options)`.
+/// `COPY table [(columns)] FROM {'path' | STDIN} [WITH] (options) [WHERE condition]`.
 #[derive(Clone, Debug)]
 pub struct CopyFrom {
     /// Table that is changed.
@@ -15,6 +15,8 @@ pub struct CopyFrom {
     pub from: CopyEnd,
     /// What they look like.
     pub options: CopyOptions,
+    /// What the rows must fulfil that are copied.
+    pub condition: Option<Box<ast::Expr>>,
 }
 
 /// `COPY {table [(columns)] | (query)} TO {'path' | STDOUT} [WITH] (options)`.
