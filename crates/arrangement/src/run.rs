@@ -70,6 +70,8 @@ pub(crate) struct SortedPart {
     pub lasts: Vec<u64>,
     /// The key hashes of each chunk (shared with the chunk).
     pub hashes: Vec<Hashes>,
+    /// Rows in each chunk and those before it: a portion of a long run costs no look at all chunks.
+    pub ends: Vec<usize>,
     /// Rows in all chunks.
     pub rows: usize,
 }
@@ -312,7 +314,20 @@ impl SortedPart {
             firsts.iter().skip(1).zip(&lasts).all(|(first, last)| last <= first),
             "chunks of a part are in order"
         );
-        SortedPart { start, rows: hashes.iter().map(|hashes| hashes.len()).sum(), firsts, lasts, hashes }
+        let mut rows = 0;
+        let ends: Vec<usize> = hashes
+            .iter()
+            .map(|hashes| {
+                rows += hashes.len();
+                rows
+            })
+            .collect();
+        SortedPart { start, rows, ends, firsts, lasts, hashes }
+    }
+
+    /// Rows in the chunks before that one.
+    pub(crate) fn rows_before(&self, chunk: usize) -> usize {
+        chunk.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 }
 

@@ -165,7 +165,7 @@ impl RowsAhead<'_> {
         let row = part.hashes.get(chunk).map_or(0, |hashes| hashes.view().gallop_up(0, from));
         let mut ahead = RowsAhead { part, chunk, row, rows: 0 };
         match to {
-            None => ahead.rows = part.hashes[chunk..].iter().map(|hashes| hashes.len()).sum::<usize>() - row,
+            None => ahead.rows = part.rows - part.rows_before(chunk) - row,
             Some(_) => ahead.end_before(to),
         }
         ahead
@@ -175,7 +175,7 @@ impl RowsAhead<'_> {
     fn end_before(&mut self, to: Option<u64>) {
         let Some(to) = to else { return };
         let end = self.part.firsts.partition_point(|first| *first < to).max(self.chunk);
-        let whole: usize = self.part.hashes[self.chunk..end].iter().map(|hashes| hashes.len()).sum();
+        let whole = self.part.rows_before(end) - self.part.rows_before(self.chunk);
         let (Some(last), true) = (end.checked_sub(1), end > self.chunk) else {
             self.rows = 0;
             return;
@@ -187,14 +187,9 @@ impl RowsAhead<'_> {
 
     /// The hash of a row, counted from the first.
     fn hash_at(&self, row: usize) -> u64 {
-        let mut row = self.row + row;
-        for hashes in &self.part.hashes[self.chunk..] {
-            if row < hashes.len() {
-                return hashes.at(row);
-            }
-            row -= hashes.len();
-        }
-        unreachable!("the row is one of those ahead")
+        let row = self.part.rows_before(self.chunk) + self.row + row;
+        let chunk = self.part.ends.partition_point(|end| *end <= row);
+        self.part.hashes[chunk].at(row - self.part.rows_before(chunk))
     }
 }
 
