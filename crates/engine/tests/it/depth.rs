@@ -100,6 +100,21 @@ fn views_stand_on_views() {
     assert!(answered(session.query("SELECT * FROM v60")));
 }
 
+/// What is too deep is found once, not anew at each view around it.
+#[test]
+fn views_of_all_columns_stand_on_views() {
+    let mut session = with_table(0);
+    session.execute("CREATE VIEW v0 AS SELECT a AS x FROM t").unwrap();
+    let condition = format!("{}x > 0{}", "(".repeat(300), ")".repeat(300));
+    let refused = (0..100).find_map(|at| {
+        let sql = format!("CREATE VIEW v{} AS SELECT * FROM v{at} WHERE {condition}", at + 1);
+        session.execute(&sql).err().map(|error| (at, error))
+    });
+    let (at, error) = refused.expect("views do not stand on each other without end");
+    assert!(at >= 24 && error.message.contains("nested too deeply"), "{at}: {error:?}");
+    assert!(answered(session.query("SELECT * FROM v20")));
+}
+
 /// The planner looks through a subquery twice for each one around it, and through a query in WITH
 /// as often as it is read.
 #[test]

@@ -37,17 +37,22 @@ pub(super) fn of_joined(rows: &Arc<Plan>, own: &Fields, changed: &[usize], joine
 /// The rows twice, of a plan that has the values of `changed` columns alone; `None` where that is
 /// more than a scan, a filter and a projection.
 pub(super) fn of_values(values: &Plan, table: &str, own: &SchemaRef, changed: &[usize]) -> Option<Arc<Plan>> {
-    let (scan, filter, project) = match &values.node {
-        Node::Stage { input, filter, project } => (input.as_ref(), filter.clone(), project.clone()),
-        Node::Scan { .. } => (values, vec![], (0..changed.len()).map(|at| column(&values.schema, at)).collect()),
+    let all = all_of(own);
+    let (relation, filter, project) = match &values.node {
+        Node::Stage { input, filter, project } => {
+            let Node::Scan { relation, columns } = &input.node else { return None };
+            // (Expressions over the narrow scan are expressions over all columns: these have the
+            // same names.)
+            let same_name = |(n, at): (usize, &usize)| position_near(&column(&input.schema, n), &all, *at) == Some(*at);
+            if !columns.iter().enumerate().all(same_name) {
+                return None;
+            }
+            (relation, filter.clone(), project.clone())
+        }
+        Node::Scan { relation, columns } => (relation, vec![], columns.iter().map(|at| column(&all, *at)).collect()),
         _ => return None,
     };
-    let Node::Scan { relation, columns } = &scan.node else { return None };
-    let all = all_of(own);
-    // (Expressions over the narrow scan are expressions over all columns: these have the same
-    // names.)
-    let same_name = |(n, at): (usize, &usize)| position_near(&column(&scan.schema, n), &all, *at) == Some(*at);
-    if relation != table || !columns.iter().enumerate().all(same_name) {
+    if relation != table {
         return None;
     }
     let whole = Plan {

@@ -53,6 +53,8 @@ pub(crate) struct Context<'a> {
     depth: Cell<usize>,
     depth_max: usize,
     wants_deep_stack: Cell<bool>,
+    /// How often planning a view has failed.
+    n_failed_views: Cell<usize>,
 }
 
 impl<'a> Context<'a> {
@@ -78,6 +80,7 @@ impl<'a> Context<'a> {
             depth: Cell::new(0),
             depth_max,
             wants_deep_stack: Cell::new(false),
+            n_failed_views: Cell::new(0),
         }
     }
 
@@ -126,10 +129,16 @@ impl<'a> Context<'a> {
         let mut rewritten = rewrite(query, self.catalog, false, self.chosen)?;
         if let Some(held) = row_at_once::hold_back(&mut rewritten) {
             let column = |name: &ast::Expr, schema: &DFSchema| self.expression(name.clone(), schema);
-            // (What goes wrong so is told in the words of the query as it was.)
-            if let Ok(Some(planned)) = plan(rewritten).and_then(|plan| row_at_once::listed(plan, &held, &column)) {
-                check_planned_size(&planned)?;
-                return Ok(planned);
+            let n_failed = self.n_failed_views.get();
+            match plan(rewritten).and_then(|plan| row_at_once::listed(plan, &held, &column)) {
+                Ok(Some(planned)) => {
+                    check_planned_size(&planned)?;
+                    return Ok(planned);
+                }
+                // (A view below fails again: views on views would double the time at each level.)
+                Err(error) if self.n_failed_views.get() > n_failed => return Err(error),
+                // What goes wrong so is told in the words of the query as it was.
+                _ => {}
             }
             rewritten = rewrite(query, self.catalog, false, self.chosen)?;
         }
@@ -173,6 +182,7 @@ impl<'a> Context<'a> {
         let depth = outer + VIEW_LEVELS + parse::depth(text)?;
         if depth > self.depth_max {
             self.wants_deep_stack.set(self.depth_max < DEPTH_MAX);
+            self.n_failed_views.set(self.n_failed_views.get() + 1);
             return Err(too_deep(format!("{} views stand on each other in it.", views.len())).into());
         }
         views.push(relation.name.clone());
@@ -182,6 +192,7 @@ impl<'a> Context<'a> {
         self.depth.set(outer);
         self.views.borrow_mut().pop();
         plan.map_err(|error| {
+            self.n_failed_views.set(self.n_failed_views.get() + 1);
             let mut error = SqlError::from(error);
             error.line_column = None;
             error.position = None;
