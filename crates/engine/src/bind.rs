@@ -34,6 +34,7 @@ pub(crate) fn serves_all(plan: &Plan) -> bool {
         Node::SetOperation { left, right, .. } => serves_all(left) && serves_all(right),
         // These hold expressions of their own.
         Node::Asof { .. }
+        | Node::Session { .. }
         | Node::Recognize { .. }
         | Node::Window { .. }
         | Node::Temporal { .. }

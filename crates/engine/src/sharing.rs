@@ -381,6 +381,7 @@ fn keeps_state(plan: &Plan) -> bool {
         | Node::Aggregate { .. }
         | Node::Distinct { .. }
         | Node::TopK { .. }
+        | Node::Session { .. }
         | Node::Recognize { .. }
         | Node::Window { .. }
         | Node::SetOperation { .. }

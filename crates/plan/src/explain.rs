@@ -89,6 +89,7 @@ pub fn line(plan: &Plan) -> String {
         Node::Aggregate { input, keys, calls } => aggregate(plan, input, keys, calls),
         Node::Distinct { .. } => format!("Distinct [{}]", names(&plan.schema)),
         Node::TopK { input, top } => top_k(&input.schema, top),
+        Node::Session { input, session } => explain_rows::session(plan, input, session),
         Node::Recognize { input, recognize } => explain_rows::recognize(input, recognize),
         Node::Window { input, window } => explain_rows::window(plan, input, window),
         Node::Union { inputs } => format!("Union of {} [{}]", inputs.len(), names(&plan.schema)),

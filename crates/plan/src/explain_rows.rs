@@ -1,4 +1,4 @@
-//! How as-of joins, row patterns and window functions are shown by `EXPLAIN`.
+//! How as-of joins, sessions, row patterns and window functions are shown by `EXPLAIN`.
 
 use std::fmt::Write as _;
 
@@ -9,6 +9,7 @@ use crate::explain::{aggregate_call, equals, expression, list, name, names, orde
 use crate::ir::Plan;
 use crate::recognize::{Recognize, Skip};
 use anabranch_spec::asof::{AsofJoin, Strategy};
+use anabranch_spec::session::SessionWindows;
 use anabranch_spec::window::{Place, Window, WindowFunction};
 
 /// An as-of join.
@@ -27,6 +28,16 @@ pub(crate) fn asof(plan: &Plan, left: &Plan, right: &Plan, asof: &AsofJoin) -> S
     let keys = keys.map(|(l, r)| format!("{} {equals} {} and ", name(&left.schema, *l), name(&right.schema, *r)));
     let within = asof.tolerance.map(|tolerance| format!(" within {tolerance}")).unwrap_or_default();
     format!("Asof{outer} on {}{times}{within} [{}]", keys.collect::<String>(), names(&plan.schema))
+}
+
+/// Sessions.
+pub(crate) fn session(plan: &Plan, input: &Plan, session: &SessionWindows) -> String {
+    let mut out = String::from("Session");
+    if !session.partition.is_empty() {
+        let _ = write!(out, " by {}", list(session.partition.iter().map(|at| name(&input.schema, *at))));
+    }
+    let _ = write!(out, " of {} within {} [{}]", name(&input.schema, session.time), session.gap, names(&plan.schema));
+    out
 }
 
 /// A row pattern.

@@ -10,6 +10,7 @@ use anabranch_spec::aggregate::AggregateCall;
 use anabranch_spec::asof::AsofJoin;
 use anabranch_spec::limits::RoundLimit;
 use anabranch_spec::order::Nulls;
+use anabranch_spec::session::SessionWindows;
 use anabranch_spec::top_k::TopK;
 use anabranch_spec::window::Window;
 use arrow::datatypes::SchemaRef;
@@ -120,6 +121,13 @@ pub enum Node {
         input: Arc<Plan>,
         /// The groups, the order and how many.
         top: TopK,
+    },
+    /// Every row that has a time, then the first and the last time of its session.
+    Session {
+        /// Rows to look at.
+        input: Arc<Plan>,
+        /// Partitions, time and gap.
+        session: SessionWindows,
     },
     /// One row for each match of a row pattern: the partition's columns, then the cells it yields.
     Recognize {
@@ -281,6 +289,7 @@ impl Plan {
             | Node::Aggregate { input, .. }
             | Node::Distinct { input }
             | Node::TopK { input, .. }
+            | Node::Session { input, .. }
             | Node::Recognize { input, .. }
             | Node::Window { input, .. } => vec![input],
             Node::Join { left, right, .. }

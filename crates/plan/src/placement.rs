@@ -74,6 +74,7 @@ pub fn over(plan: &Plan, below: &[PlanPlacement]) -> Option<PlanPlacement> {
         Node::Distinct { .. } => matches!(below[0], Together { .. }).then(|| below[0].clone()),
         Node::TopK { top, .. } => is_within(&below[0], &top.group).then(|| below[0].clone()),
         Node::Window { window, .. } => is_within(&below[0], &window.partition).then(|| below[0].clone()),
+        Node::Session { session, .. } => is_within(&below[0], &session.partition).then(|| below[0].clone()),
         Node::Union { .. } => {
             let is_split = |place: &PlanPlacement| *place != Replicated;
             let all_split = below.iter().all(is_split);

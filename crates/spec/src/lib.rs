@@ -8,8 +8,8 @@
 //! that the operator takes in. Values are comparable and hashable: plans are shared by equality.
 //!
 //! Reading order: [`order`] (how rows compare), [`top_k`], [`foreign`], [`aggregate`], [`frame`]
-//! and [`window`] (what is computed of rows together), [`asof`], [`recognize`] and [`pattern`]
-//! (what follows what), [`lifetime`], and [`limits`] of loops.
+//! and [`window`] (what is computed of rows together), [`asof`], [`session`], [`recognize`] and
+//! [`pattern`] (what follows what), [`lifetime`], and [`limits`] of loops.
 
 pub mod aggregate;
 pub mod asof;
@@ -20,5 +20,6 @@ pub mod limits;
 pub mod order;
 pub mod pattern;
 pub mod recognize;
+pub mod session;
 pub mod top_k;
 pub mod window;

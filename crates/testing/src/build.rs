@@ -11,6 +11,7 @@ use anabranch_plan::asof::AsofJoin;
 use anabranch_plan::recognize::Recognize;
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Node, Nulls, Plan, SetOperation, SortKey, TopK};
 use anabranch_plan::{Binding, Recursive, RoundLimit, Window, WindowFunction};
+use anabranch_spec::session::SessionWindows;
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, ScalarValue};
 use datafusion_expr::{Expr, ExprSchemable};
@@ -136,6 +137,13 @@ impl Builder {
     pub fn asof(&mut self, left: &Arc<Plan>, right: &Arc<Plan>, asof: AsofJoin) -> Arc<Plan> {
         let types = [types(left), types(right)].concat();
         self.plan(Node::Asof { left: left.clone(), right: right.clone(), asof }, &types)
+    }
+
+    /// Every row with the bounds of its session.
+    pub fn session(&mut self, input: &Arc<Plan>, session: SessionWindows) -> Arc<Plan> {
+        let mut types = types(input);
+        types.extend([types[session.time].clone(), types[session.time].clone()]);
+        self.plan(Node::Session { input: input.clone(), session }, &types)
     }
 
     /// The matches of a row pattern.

@@ -11,6 +11,7 @@ use anabranch_flow::tactic::Timed;
 use anabranch_operators::aggregate::{Aggregate, AggregateSpec};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
+use anabranch_operators::ordered::session::{SessionSpec, Sessions};
 use anabranch_operators::ordered::top_k::TopKTactic;
 use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LeastSpec, LoopNode, LoopSpec, NodeId, TacticMaker};
@@ -139,6 +140,11 @@ impl Nodes {
                 let spec = RecognizeSpec { effort, ..recognize.as_ref().clone() };
                 let input = self.arrange(self.of(*input), &spec.partition, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(Recognize::new(spec.clone())))
+            }
+            Step::Sessions { input, sessions, .. } => {
+                let spec = SessionSpec { effort, ..sessions.clone() };
+                let input = self.arrange(self.of(*input), &spec.windows.partition, &spec.input_types);
+                self.reduce(vec![input], false, move |_| Box::new(Sessions::new(spec.clone())))
             }
             Step::Asof { left, right, asof, .. } => {
                 let spec = AsofSpec { effort, ..asof.clone() };

@@ -48,6 +48,7 @@ use anabranch_flow::{Scope, Stream};
 use anabranch_operators::aggregate::{Aggregate, Combiner};
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
+use anabranch_operators::ordered::session::{SessionSpec, Sessions};
 use anabranch_operators::ordered::top_k::TopKTactic;
 use anabranch_operators::ordered::window::{WindowSpec, WindowTactic};
 use anabranch_operators::recursive::{LoopBegin, recursive};
@@ -291,6 +292,12 @@ impl<'s> Renderer<'s, '_, '_> {
                 let (left, right) = (self.chain(*left), self.chain(*right));
                 let inputs = vec![(left, spec.join.left_key.clone()), (right, spec.join.right_key.clone())];
                 timed(inputs, "Asof", as_of, self.limited(Box::new(Asof::new(spec)), limits))
+            }
+            Step::Sessions { input, sessions, limits } => {
+                let spec = SessionSpec { effort: self.options.effort, ..sessions.clone() };
+                let partition = spec.windows.partition.clone();
+                let tactic = self.limited(Box::new(Sessions::new(spec)), limits);
+                timed(vec![(self.chain(*input), partition)], "Session", as_of, tactic)
             }
             Step::Aggregate { input, aggregate, limits } => {
                 let mut spec = aggregate.clone();

@@ -12,6 +12,7 @@ use anabranch_batch::{Batch, Time};
 use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::ordered::asof::AsofSpec;
 use anabranch_operators::ordered::match_recognize::RecognizeSpec;
+use anabranch_operators::ordered::session::SessionSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_operators::ordered::window::WindowSpec;
 use anabranch_operators::relational::join::JoinSpec;
@@ -105,6 +106,7 @@ impl Step {
             | Step::Arrange { input, .. }
             | Step::Aggregate { input, .. }
             | Step::TopK { input, .. }
+            | Step::Sessions { input, .. }
             | Step::Recognize { input, .. }
             | Step::Window { input, .. } => vec![*input],
             Step::Join { left, right, .. }
@@ -190,6 +192,11 @@ pub enum Step {
         left: StepId,
         right: StepId,
         asof: AsofSpec,
+        limits: Vec<LimitStep>,
+    },
+    Sessions {
+        input: StepId,
+        sessions: SessionSpec,
         limits: Vec<LimitStep>,
     },
     Aggregate {

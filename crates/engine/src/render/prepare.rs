@@ -30,7 +30,7 @@ use super::leaves::Leaves;
 use super::physical::{Physical, Step, StepId};
 use super::prepare_loop::Entries;
 use super::shares::Shares;
-use super::specs::{aggregate_spec, asof_spec, top_k_spec, types_of};
+use super::specs::{aggregate_spec, asof_spec, session_spec, top_k_spec, types_of};
 use crate::cluster::promised::Reading;
 use crate::cluster::spec::{ArrangementId, Export, Read};
 use crate::error::Error;
@@ -187,6 +187,11 @@ impl<'a> Preparer<'a> {
                 let (left, right) = (self.stream(left)?, self.stream(right)?);
                 let limits = self.limits(plan);
                 Ok(self.push(Step::Asof { left, right, asof, limits }))
+            }
+            Node::Session { input, session } => {
+                let sessions = session_spec(session, types_of(&input.schema));
+                let (input, limits) = (self.stream(input)?, self.limits(plan));
+                Ok(self.push(Step::Sessions { input, sessions, limits }))
             }
             Node::Aggregate { input, keys, calls } => {
                 let mut aggregate = aggregate_spec(keys, calls, types_of(&input.schema))?;

@@ -6,9 +6,11 @@ use anabranch_arrangement::{Layout, MergeEffort, ValueOrder};
 use anabranch_batch::types;
 use anabranch_operators::aggregate::AggregateSpec;
 use anabranch_operators::ordered::asof::AsofSpec;
+use anabranch_operators::ordered::session::SessionSpec;
 use anabranch_operators::ordered::top_k::TopKSpec;
 use anabranch_plan::{AggregateCall, TopK};
 use anabranch_spec::asof::AsofJoin;
+use anabranch_spec::session::SessionWindows;
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
 
@@ -43,6 +45,10 @@ pub(super) fn aggregate_spec(
 
 pub(super) fn asof_spec(asof: &AsofJoin, left_types: Vec<DataType>, right_types: Vec<DataType>) -> AsofSpec {
     AsofSpec { join: asof.clone(), left_types, right_types, effort: MergeEffort::default() }
+}
+
+pub(super) fn session_spec(windows: &SessionWindows, input_types: Vec<DataType>) -> SessionSpec {
+    SessionSpec { windows: windows.clone(), input_types, effort: MergeEffort::default() }
 }
 
 pub(super) fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {

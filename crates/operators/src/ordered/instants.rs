@@ -1,6 +1,8 @@
-//! A column of times as whole numbers, without a copy.
+//! A column of times as whole numbers, without a copy, and back.
 
-use arrow::array::{Array, ArrayRef};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int8Array, Int16Array, Int32Array, Int64Array, make_array};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::DataType;
 
@@ -38,4 +40,23 @@ impl Instants {
             Instants::Long(values) => values[row],
         }
     }
+}
+
+/// The column of a type that has these numbers.
+///
+/// # Panics
+/// If the type is no time, or too narrow for a number.
+pub(crate) fn column_of(numbers: &[i64], data_type: &DataType) -> ArrayRef {
+    use DataType::{Date32, Int8, Int16, Int32, Time32};
+    const NARROW: &str = "the numbers of a column fit its type";
+    let column: ArrayRef = match data_type {
+        Int8 => Arc::new(Int8Array::from_iter_values(numbers.iter().map(|n| i8::try_from(*n).expect(NARROW)))),
+        Int16 => Arc::new(Int16Array::from_iter_values(numbers.iter().map(|n| i16::try_from(*n).expect(NARROW)))),
+        Int32 | Date32 | Time32(_) => {
+            Arc::new(Int32Array::from_iter_values(numbers.iter().map(|n| i32::try_from(*n).expect(NARROW))))
+        }
+        _ => Arc::new(Int64Array::from(numbers.to_vec())),
+    };
+    let data = column.into_data().into_builder().data_type(data_type.clone()).build();
+    make_array(data.expect("times are whole numbers of their width"))
 }

@@ -132,6 +132,11 @@ impl OrderedTrace {
         }
     }
 
+    /// Updates that are kept.
+    pub(crate) fn n_rows(&self) -> usize {
+        self.spine.stats().rows + self.builder.rows()
+    }
+
     pub(crate) fn size_bytes(&self) -> usize {
         self.spine.stats().size_bytes + self.builder.size_bytes()
     }

@@ -10,6 +10,7 @@
 //! | inner join | tied columns: the least of the own bound and what the other side meets |
 //! | other joins | pairs of equal keys: the least of both |
 //! | as-of join, backward | the left time: the least of both times' |
+//! | sessions | partition columns; the last time: the time's less the gap, since a row that comes joins no session that has ended before |
 //! | as-of join, forward | the left time: the least of the own and the right one less the tolerance; of an inner join the right time: the least of both |
 
 use super::bound::{Bound, Promised};
@@ -65,6 +66,14 @@ pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
                 }
                 Strategy::Nearest => {}
             }
+            all
+        }
+        Node::Session { input, session } => {
+            let below = of(input);
+            let mut all = only(plan, session.partition.iter().map(|&column| (column, column)), &below);
+            let gap = i64::try_from(session.gap).ok();
+            all[input.schema.fields().len() + 1] =
+                gap.and_then(|gap| Some(below[session.time].clone()?.plus(gap.checked_neg()?)));
             all
         }
         Node::Recognize { input, recognize } => only(plan, recognize.partition.iter().copied().enumerate(), &of(input)),

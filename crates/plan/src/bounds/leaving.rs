@@ -11,6 +11,7 @@
 //! | as-of join, forward, within a tolerance | rows of both sides below the left times of changes to come |
 //! | as-of join, forward, without | left rows that have matched a right row below both times' bounds; of a key's right rows below both, all but the last |
 //! | as-of join to the nearest row | nothing |
+//! | sessions | rows of sessions that have ended further than the gap before the bound of their time |
 //! | row patterns | partitions below their bound; of others the rows that no match to come begins at or reads, where the first order column is bounded |
 
 use super::bound::{Bound, Promised};
@@ -78,6 +79,7 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
             let side = |column: usize| below.iter().map(|below| Leaving { column, below: below.clone() }).collect();
             LeavingState::OfInputs(vec![side(asof.left_time), side(asof.right_time)])
         }
+        Node::Session { input, session } => by(&[session.time], input),
         Node::Recognize { input, recognize } => {
             let first = recognize.order.first().filter(|key| !key.descending && !key.nulls_first);
             by(&recognize.partition.iter().copied().chain(first.map(|key| key.column)).collect::<Vec<_>>(), input)

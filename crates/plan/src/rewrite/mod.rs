@@ -163,6 +163,7 @@ pub fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -
         | Node::Aggregate { input, .. }
         | Node::Distinct { input }
         | Node::TopK { input, .. }
+        | Node::Session { input, .. }
         | Node::Recognize { input, .. }
         | Node::Window { input, .. } => *input = change(input),
         Node::Join { left, right, .. } | Node::Asof { left, right, .. } | Node::SetOperation { left, right, .. } => {

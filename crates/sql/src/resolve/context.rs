@@ -24,6 +24,7 @@ use crate::passes::plan::options::options;
 use crate::passes::plan::recognize::RecognizePlanner;
 use crate::passes::plan::recursion::{RecursionPlanner, Variables};
 use crate::passes::plan::repeated_rows::{RepeatedRows, behind_lists};
+use crate::passes::plan::session::SessionPlanner;
 use crate::passes::plan::set_operations::SetOperationPlanner;
 use crate::passes::plan::temporal_filters::ClockRelation;
 use crate::passes::tree::rewrite;
@@ -71,6 +72,7 @@ impl<'a> Context<'a> {
                 Arc::new(SetOperationPlanner { chosen }),
                 Arc::new(AsofPlanner),
                 Arc::new(RecognizePlanner),
+                Arc::new(SessionPlanner),
                 Arc::new(RecursionPlanner { variables: variables.clone(), chosen }),
                 Arc::<RepeatedRows>::default(),
             ],

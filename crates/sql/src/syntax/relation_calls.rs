@@ -4,6 +4,7 @@
 //! a EXCEPT ALL b                   FROM __except_all((a), (b))
 //! t MATCH_RECOGNIZE (clause) AS m  FROM __match_recognize((SELECT * FROM t), 'clause') AS m
 //! a ASOF LEFT JOIN r ON c          a ASOF JOIN r MATCH_CONDITION (__asof_left()) ON c
+//! SESSION(t PARTITION BY k, ts, gap)  FROM __session((SELECT * FROM t ..), ts, gap, k)
 //! r AS (a UNION b), b reading r    FROM __recursive('__variable_r', 'distinct', (a), (b))
 //! ```
 //!
@@ -26,6 +27,15 @@ pub(crate) const ASOF_LEFT: &str = "__asof_left";
 
 /// The condition of an as-of join that keeps left rows with a match only.
 pub(crate) const ASOF_INNER: &str = "__asof_inner";
+
+/// A query, a time, a gap and the columns of a partition.
+pub(crate) const SESSION: &str = "__session";
+
+/// The column of [`SESSION`] with the first time of a row's session.
+pub(crate) const SESSION_FIRST: &str = "__session_first";
+
+/// The column of [`SESSION`] with the last time of a row's session.
+pub(crate) const SESSION_LAST: &str = "__session_last";
 
 /// The limit of a `WITH MUTUALLY RECURSIVE`, as its first named query.
 pub(crate) const MUTUALLY: &str = "__mutually";

@@ -7,7 +7,7 @@
 //!
 //! Reading order: this file (the walk, order and limit), `schema`, `expr`, `stage` (fusion), then
 //! one file for each family of nodes: `join`, `asof`, `aggregate`, `window` (with `ranks` and
-//! `frames`), `recognize`, `recursion`, `rows`.
+//! `frames`), `session`, `recognize`, `recursion`, `rows`.
 
 mod aggregate;
 mod asof;
@@ -23,6 +23,7 @@ mod recognize;
 pub(crate) mod recursion;
 mod rows;
 pub(crate) mod schema;
+mod session;
 pub(crate) mod stage;
 mod window;
 mod window_parts;
@@ -41,6 +42,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::passes::plan::asof::AsofNode;
 use crate::passes::plan::recognize::RecognizeNode;
 use crate::passes::plan::recursion::{LoopNode, recurs_over_outer, recursion_over_outer};
+use crate::passes::plan::session::SessionNode;
 use crate::passes::plan::set_operations::SetNode;
 use crate::passes::plan::unnest::shared::SharedNode;
 use crate::planned::{Finish, Planned};
@@ -141,6 +143,9 @@ impl Translator {
                 }
                 if let Some(node) = node.downcast_ref::<RecognizeNode>() {
                     return self.recognize(node);
+                }
+                if let Some(node) = node.downcast_ref::<SessionNode>() {
+                    return self.session(node);
                 }
                 if let Some(node) = node.downcast_ref::<SharedNode>() {
                     return self.shared(node);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anabranch_batch::numeric;
 use anabranch_plan::asof::{AsofJoin, Strategy, is_instant};
 use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, SetOperation, SortKey, TopK};
+use anabranch_spec::session::SessionWindows;
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
 
@@ -54,7 +55,7 @@ impl<'a> Plans<'a> {
             return self.scan(rng);
         }
         let input = self.plan(rng, depth - 1);
-        match rng.below(13) {
+        match rng.below(14) {
             0..=2 => self.stage(rng, &input),
             3..=5 => {
                 let other_depth = rng.below(depth);
@@ -69,7 +70,8 @@ impl<'a> Plans<'a> {
                 let other = self.plan(rng, depth - 1);
                 self.union(rng, &[input, other])
             }
-            11 => {
+            11 => self.session(rng, &input),
+            12 => {
                 let other = self.plan(rng, depth - 1);
                 self.asof(rng, &input, &other)
             }
@@ -171,6 +173,19 @@ impl<'a> Plans<'a> {
             outer: rng.chance(50),
         };
         self.builder.asof(left, right, asof)
+    }
+
+    /// Sessions over whatever time and partition there is; without a time, all rows.
+    pub fn session(&mut self, rng: &mut Rng, input: &Arc<Plan>) -> Arc<Plan> {
+        let times = types(input).into_iter().enumerate().filter(|(_, data_type)| is_instant(data_type));
+        let times: Vec<usize> = times.map(|(column, _)| column).collect();
+        if times.is_empty() {
+            return input.clone();
+        }
+        let time = *rng.pick(&times);
+        let mut partition = self.group(rng, input);
+        partition.retain(|column| *column != time);
+        self.builder.session(input, SessionWindows { partition, time, gap: rng.below(5) as u64 })
     }
 
     /// The rows of `left` against the number and the maximum of `right`'s rows.

@@ -45,7 +45,8 @@ fn nearest<'a>(asof: &AsofJoin, left: &Row, right: &'a Contents) -> Option<&'a R
     candidates.min_by_key(|(row, time)| ((time - at).abs(), -time, (*row).clone())).map(|(row, _)| row)
 }
 
-fn instant(value: &ScalarValue) -> Option<i128> {
+/// A time as a number; `None` for NULL.
+pub(super) fn instant(value: &ScalarValue) -> Option<i128> {
     match value {
         ScalarValue::Int8(value) => value.map(i128::from),
         ScalarValue::Int16(value) => value.map(i128::from),

@@ -8,8 +8,8 @@
 //!
 //! Relies on inputs without negative multiplicities. Costs whatever it costs.
 //!
-//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`recognize`],
-//! [`recursive`].
+//! Reading order: [`expression`], [`join`], [`asof`], [`aggregate`], [`order`], [`session`],
+//! [`recognize`], [`recursive`].
 
 pub mod aggregate;
 mod answer;
@@ -19,6 +19,7 @@ pub mod join;
 pub mod order;
 pub mod recognize;
 pub mod recursive;
+pub mod session;
 
 use std::collections::BTreeMap;
 
@@ -52,6 +53,7 @@ fn evaluate_in(plan: &Plan, scope: &Scope<'_>) -> Answer {
         Node::Aggregate { input, keys, calls } => aggregate::aggregate(evaluate(input), keys, calls),
         Node::Distinct { input } => map_counts(evaluate(input), |_, _| 1),
         Node::TopK { input, top } => order::top(evaluate(input), top),
+        Node::Session { input, session } => session::sessions(session, evaluate(input)),
         Node::Recognize { input, recognize } => recognize::recognize(recognize, evaluate(input)),
         Node::Window { input, window } => order::window(window, input, evaluate(input)),
         Node::Union { inputs: parts } => union(parts.iter().map(|part| evaluate(part))),

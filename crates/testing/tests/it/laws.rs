@@ -162,6 +162,16 @@ fn asof_joins() {
 }
 
 #[test]
+fn sessions() {
+    for size in [Size::SMALL, SPECIAL, Size::LARGE] {
+        laws("sessions", 20, size, |rng, plans| {
+            let input = plans.relation(0);
+            plans.session(rng, &input)
+        });
+    }
+}
+
+#[test]
 fn row_patterns() {
     laws("row_patterns", 60, Size::SMALL, |rng, plans| {
         let input = plans.relation(0);
@@ -370,6 +380,7 @@ fn colliding_hashes_change_no_answer() {
             "laws::set_operations",
             "laws::full_joins",
             "laws::asof_joins",
+            "laws::sessions",
             "laws::programs_of_queries_that_share",
         ]);
         let output = Command::new(this).arg("--exact").args(names).env(HASH_MASK, mask).output();

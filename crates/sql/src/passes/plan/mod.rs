@@ -35,6 +35,7 @@ pub(crate) mod recognize;
 pub(crate) mod recursion;
 pub(crate) mod repeated_rows;
 pub(crate) mod rules;
+pub(crate) mod session;
 pub(crate) mod set_operations;
 pub(crate) mod subqueries;
 pub(crate) mod subquery_arguments;

@@ -19,7 +19,7 @@ use super::window_table::{span, table, time_column};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::object_name;
 use crate::syntax::parse::parse_expr;
-use crate::syntax::relation_calls::{ASOF_INNER, ASOF_LEFT};
+use crate::syntax::relation_calls::{SESSION, SESSION_FIRST, SESSION_LAST};
 use crate::syntax::span::Span;
 use crate::syntax::template::template;
 
@@ -63,36 +63,18 @@ fn query(args: &[FunctionArg]) -> Result<String> {
         return Err(invalid(format!("{NAME} is partitioned by columns, not by {other}")));
     }
 
-    let keys: String = partition.iter().enumerate().map(|(n, key)| format!("{key} AS __k{n}, ")).collect();
-    let times = format!("(SELECT DISTINCT {keys}{time} AS __ts FROM {data} WHERE ({time}) IS NOT NULL)");
-    // The times with no other one of their partition within the gap on one side.
-    let ends = |comparison: &str, bound: String| {
-        let keys: String = (0..partition.len()).map(|n| format!("__a.__k{n}, ")).collect();
-        let on: String =
-            (0..partition.len()).map(|n| format!("(__a.__k{n} IS NOT DISTINCT FROM __b.__k{n}) AND ")).collect();
-        format!(
-            "(SELECT {keys}__a.__ts FROM {times} AS __a ASOF JOIN {times} AS __b MATCH_CONDITION ({ASOF_LEFT}()) ON {on}__a.__ts {comparison} __b.__ts AND {bound} WHERE __b.__ts IS NULL)"
-        )
-    };
-    let starts = ends(">", format!("__b.__ts >= __a.__ts - {gap}"));
-    let lasts = ends("<", format!("__b.__ts <= __a.__ts + {gap}"));
-    let on = |side: &str| -> String {
-        let keys = partition.iter().enumerate();
-        keys.map(|(n, key)| format!("(__r.{} IS NOT DISTINCT FROM {side}.__k{n}) AND ", last_part(key))).collect()
-    };
-    let (of_start, of_last) = (on("__s"), on("__e"));
-    let end = format!("__e.__ts + {gap}");
+    let keys: String = partition.iter().map(|key| format!(", {}", last_part(key))).collect();
+    let at = last_part(&parse_expr(&time)?);
+    let rows = format!("(SELECT * FROM {data} WHERE ({time}) IS NOT NULL)");
+    let end = format!("{SESSION_LAST} + {gap}");
     let window_time = match (has_window_time, &gap) {
         (false, _) => String::new(),
         (true, Span::Ticks(_)) => format!(", {end} - 1 AS window_time"),
         (true, Span::Interval(_)) => format!(", {end} - INTERVAL '1 millisecond' AS window_time"),
     };
-    let rows = format!("(SELECT * FROM {data} WHERE ({time}) IS NOT NULL)");
-    let at = format!("__r.{}", last_part(&parse_expr(&time)?));
     Ok(format!(
-        "SELECT __r.*, __s.__ts AS window_start, {end} AS window_end{window_time} FROM {rows} AS __r \
-         ASOF JOIN {starts} AS __s MATCH_CONDITION ({ASOF_INNER}()) ON {of_start}{at} >= __s.__ts \
-         ASOF JOIN {lasts} AS __e MATCH_CONDITION ({ASOF_INNER}()) ON {of_last}{at} <= __e.__ts"
+        "SELECT * EXCEPT ({SESSION_FIRST}, {SESSION_LAST}), {SESSION_FIRST} AS window_start, \
+         {end} AS window_end{window_time} FROM {SESSION}({rows}, {at}, {gap}{keys})"
     ))
 }
 

@@ -123,6 +123,13 @@ impl Carry {
                 let seen = extended(Node::Window { input, window }, number_after(at, drafts(&plan.schema)));
                 Ok(number_last(seen, at, width))
             }
+            Node::Session { input, session } => {
+                let input = of_variable(input)?;
+                let (at, mut session) = (number_at(&input), session.clone());
+                session.partition.push(at);
+                let seen = extended(Node::Session { input, session }, number_after(at, drafts(&plan.schema)));
+                Ok(number_last(seen, at, width))
+            }
             Node::Union { inputs } => {
                 let inputs = inputs.iter().map(of_variable).collect::<Result<Vec<_>>>()?;
                 Ok(extended(Node::Union { inputs }, with_number(drafts(&plan.schema))))

@@ -150,6 +150,7 @@ files!(
     rows_and_groups,
     rows_of_functions,
     sequences,
+    sessions,
     setops,
     settings,
     shared_columns,
