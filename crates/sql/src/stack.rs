@@ -20,6 +20,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use datafusion_expr::{Expr, LogicalPlan};
 
 use crate::error::{ErrorKind, Result, SqlError, offset_of};
+use crate::syntax::precedence::LONG_CHAIN;
 use crate::syntax::size::{Size, size};
 use crate::syntax::walk::{Look, Looking, look};
 
@@ -36,6 +37,14 @@ const SHALLOW_BYTES: usize = if cfg!(debug_assertions) { 8 << 20 } else { 3 << 1
 /// usual stack; and the planner crates ask for the type of each part of a chain, which asks for
 /// those of its parts: time in the square of the depth, a second or two at this one.
 const STATEMENT_DEPTH_MAX: usize = 1000;
+
+/// Conditions that may stand between AND and OR in one place. (Long chains are balanced, so their
+/// depth is no matter: planning them takes time in proportion, at least.)
+const CONDITIONS_MAX: usize = 20_000;
+
+/// Depth of conditions between AND and OR, at most: a chain of one in a chain of the other, each
+/// balanced above [`LONG_CHAIN`].
+const CONDITIONS_DEPTH_MAX: usize = 4 * LONG_CHAIN;
 
 /// Parentheses and NOTs in each other: the parser calls itself for these, and would only tell of a
 /// syntax error at its own limit.
@@ -193,7 +202,12 @@ impl Level {
         } else if is(&["AND", "OR"]) {
             self.conditions += 1;
             self.negations = 0;
-            self.chain = self.base + self.conditions;
+            self.chain = self.base
+                + match self.conditions {
+                    few @ ..=CONDITIONS_DEPTH_MAX => few,
+                    many @ CONDITIONS_MAX.. => many,
+                    _ => CONDITIONS_DEPTH_MAX,
+                };
         } else if is(&["NOT"]) {
             self.chain += 1;
             self.negations += 1;

@@ -6,10 +6,13 @@
 //!
 //! Law: a text is read with the parentheses that PostgreSQL puts.
 //!
+//! A long chain of AND or OR is read as a balanced tree: either is associative, and every step of
+//! planning follows a tree with its own calls.
+//!
 //! Source: the table of operator precedence in PostgreSQL's `gram.y`. Levels that are not named
 //! here are the parser's own.
 
-use datafusion_expr::sqlparser::ast::{Expr, UnaryOperator};
+use datafusion_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion_expr::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion_expr::sqlparser::keywords::Keyword;
 use datafusion_expr::sqlparser::parser::{Parser, ParserError};
@@ -21,6 +24,10 @@ const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// Signs bind more than `COLLATE` (120), less than subscripts (130).
 const SIGN: u8 = 125;
+
+/// Conditions between AND, or between OR, that make a long chain. Shorter ones are read from the
+/// left, as others do.
+pub(crate) const LONG_CHAIN: usize = 64;
 
 /// The operator of DuckDB that divides and drops the fraction.
 pub(crate) const DIVIDE_WHOLE: &str = "//";
@@ -85,6 +92,31 @@ fn collated(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
     Ok(Expr::Collate { expr: Box::new(expr.clone()), collation })
 }
 
+/// A chain of AND or of OR.
+#[inline(never)]
+fn chain(
+    parser: &mut Parser,
+    first: &Expr,
+    keyword: Keyword,
+    op: &BinaryOperator,
+    level: u8,
+) -> Result<Expr, ParserError> {
+    let mut conditions = vec![first.clone()];
+    while parser.parse_keyword(keyword) {
+        conditions.push(parser.parse_subexpr(level)?);
+    }
+    Ok(joined(conditions, op))
+}
+
+fn joined(mut conditions: Vec<Expr>, op: &BinaryOperator) -> Expr {
+    let both = |left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) };
+    if conditions.len() > LONG_CHAIN {
+        let right = conditions.split_off(conditions.len() / 2);
+        return both(joined(conditions, op), joined(right, op));
+    }
+    conditions.into_iter().reduce(both).expect("a chain has its first condition")
+}
+
 /// `x ISNULL`, `x // y`, which is `div(x, y)`, and `x::text COLLATE "C"`, which the parser knows
 /// behind names and literals alone.
 pub(crate) fn suffixed(parser: &mut Parser, expr: &Expr) -> Option<Result<Expr, ParserError>> {
@@ -95,6 +127,13 @@ pub(crate) fn suffixed(parser: &mut Parser, expr: &Expr) -> Option<Result<Expr, 
         parser.advance_token();
         let divisor = parser.parse_subexpr(BASE.prec_value(Precedence::MulDivModOp));
         return Some(divisor.map(|divisor| call("div", vec![expr.clone(), divisor])));
+    }
+    for (keyword, op, level) in
+        [(Keyword::AND, BinaryOperator::And, Precedence::And), (Keyword::OR, BinaryOperator::Or, Precedence::Or)]
+    {
+        if parser.peek_keyword(keyword) {
+            return Some(chain(parser, expr, keyword, &op, BASE.prec_value(level)));
+        }
     }
     if !is_null_test(&parser.peek_token_ref().token) {
         return None;
