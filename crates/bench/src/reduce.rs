@@ -207,6 +207,7 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
                 row_number: false,
             },
             input_types: vec![DataType::UInt64; 2],
+            is_append_only: false,
             effort,
         })),
     }

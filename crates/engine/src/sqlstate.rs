@@ -90,6 +90,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("that a value may have", "54000"),
     ("must not end with escape character", "22025"),
     ("requested length too large", "54000"),
+    ("array size exceeds the maximum allowed", "54000"),
     ("out of memory", "53200"),
     ("arrays begin at 1", "0A000"),
     ("value too long", "22001"),

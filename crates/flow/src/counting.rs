@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anabranch_batch::Batch;
 
-use crate::account::OperatorCounter;
+use crate::account::{Held, OperatorCounter};
 use crate::worker::WorkerContext;
 
 /// Rows after which bytes are measured, however many there were before.
@@ -48,7 +48,7 @@ impl Counting {
     }
 
     /// The operator has put out these rows, of `came` rows that came to it.
-    pub fn take(&mut self, out: &[Batch], came: usize, size_bytes: impl FnOnce() -> usize) {
+    pub fn take(&mut self, out: &[Batch], came: usize, held: impl FnOnce() -> Held) {
         let rows = out.iter().map(Batch::len).sum();
         let nanos = self.lap_nanos();
         self.counter.add(rows, nanos);
@@ -59,7 +59,7 @@ impl Counting {
         let is_much = since > 0 && (since * 8 >= self.came || since >= MEASURED_ROWS_MAX);
         let is_paid_for = self.work_nanos >= self.measurement_nanos.saturating_mul(WORK_PER_MEASUREMENT);
         if (is_much || self.turns >= MEASURED_TURNS_MAX) && is_paid_for {
-            self.counter.holds(size_bytes());
+            self.counter.holds(held());
             (self.measured, self.turns, self.work_nanos) = (self.came, 0, 0);
             self.measurement_nanos = self.lap_nanos();
         }

@@ -107,6 +107,10 @@ impl Timed for Limited {
 
     // (What was freed cannot be recalled, so nothing is.)
 
+    fn state_rows(&self) -> Option<usize> {
+        self.tactic.state_rows()
+    }
+
     fn size_bytes(&self) -> usize {
         self.tactic.size_bytes()
     }

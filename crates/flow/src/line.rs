@@ -10,6 +10,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
+use crate::account::Held;
 use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, frontier_of};
@@ -30,6 +31,11 @@ pub trait Feed {
     /// Bytes that the feed's own operator holds, apart from arrangements.
     fn size_bytes(&self) -> usize {
         0
+    }
+
+    /// Rows that it holds, if it tells.
+    fn state_rows(&self) -> Option<usize> {
+        None
     }
 
     /// Bytes that all operators of the feed hold, apart from arrangements.
@@ -92,6 +98,14 @@ impl Working {
         }
     }
 
+    fn held(&self) -> Held {
+        let rows = match self {
+            Working::Timed(advancing) => advancing.tactic.state_rows(),
+            Working::Events(_) => None,
+        };
+        Held { rows, bytes: self.size_bytes() }
+    }
+
     fn size_bytes(&self) -> usize {
         match self {
             Working::Timed(advancing) => advancing.tactic.size_bytes(),
@@ -115,9 +129,11 @@ impl Line {
         let (mut came, mut last): (usize, Option<&Working>) = (0, None);
         for link in &mut self.links {
             if let Link::Count(counting) = link {
-                let feeds = || self.feeds.iter().map(|feed| feed.size_bytes()).sum::<usize>();
-                let size_bytes = || last.map_or_else(feeds, Working::size_bytes);
-                counting.take(&pulled.out.rows, came, size_bytes);
+                let feeds = || Held {
+                    rows: self.feeds.iter().find_map(|feed| feed.state_rows()),
+                    bytes: self.feeds.iter().map(|feed| feed.size_bytes()).sum(),
+                };
+                counting.take(&pulled.out.rows, came, || last.map_or_else(feeds, Working::held));
                 continue;
             }
             if let Link::Reach(reach) = link {
@@ -177,6 +193,10 @@ impl Feed for Meeting {
 
     fn size_bytes(&self) -> usize {
         self.tactic.size_bytes()
+    }
+
+    fn state_rows(&self) -> Option<usize> {
+        self.tactic.held().rows
     }
 
     fn held_bytes(&self) -> usize {

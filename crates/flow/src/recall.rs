@@ -72,6 +72,10 @@ impl Timed for Recalling {
         self.0.borrow().pending_from()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        self.0.borrow().state_rows()
+    }
+
     fn size_bytes(&self) -> usize {
         self.0.borrow().size_bytes()
     }

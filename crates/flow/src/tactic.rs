@@ -121,6 +121,12 @@ pub trait Timed {
         unreachable!("it does not recall")
     }
 
+    /// Rows of state, or groups: that is for those that count them. Updates that are not merged yet
+    /// may count more than once.
+    fn state_rows(&self) -> Option<usize> {
+        None
+    }
+
     /// Bytes of state, roughly.
     fn size_bytes(&self) -> usize;
 }

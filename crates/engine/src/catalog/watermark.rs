@@ -65,7 +65,10 @@ impl Watermark {
     /// `Invalid` when the column holds no times, or the delay is of another kind.
     pub fn new(declared: &anabranch_sql::statement::Watermark, schema: &SchemaRef) -> Result<Watermark, Error> {
         let name = &declared.column;
-        let column = schema.index_of(name).map_err(|_| Error::internal(format!("there is no column \"{name}\"")))?;
+        let column = schema.index_of(name).map_err(|_| {
+            let message = format!("column \"{name}\" named in the watermark does not exist");
+            Error::invalid(message).with_sqlstate("42703")
+        })?;
         let data_type = schema.field(column).data_type();
         let nanos_a_unit = match data_type {
             DataType::Timestamp(TimeUnit::Second, _) => Some(1_000_000_000),

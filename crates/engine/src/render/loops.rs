@@ -127,7 +127,9 @@ impl Nodes {
                 self.reduce(vec![input], is_over_nothing, move |_| Box::new(Aggregate::new(spec.clone(), from)))
             }
             Step::TopK { input, top, .. } => {
-                let spec = anabranch_operators::ordered::top_k::TopKSpec { effort, ..top.clone() };
+                // (A round takes back what another one had.)
+                let is_append_only = false;
+                let spec = anabranch_operators::ordered::top_k::TopKSpec { is_append_only, effort, ..top.clone() };
                 let input = self.arrange(self.of(*input), &spec.top.group, &spec.input_types);
                 self.reduce(vec![input], false, move |_| Box::new(TopKTactic::new(spec.clone())))
             }

@@ -207,7 +207,8 @@ impl<'a> Preparer<'a> {
                 Ok(self.push(Step::SetOperation { inputs, operation: Operation::Distinct, types, limits }))
             }
             Node::TopK { input, top } => {
-                let top = top_k_spec(top, types_of(&input.schema));
+                let mut top = top_k_spec(top, types_of(&input.schema));
+                top.is_append_only = bounds::is_append_only(input, &Reading(self.reads));
                 let input = self.stream(input)?;
                 let limits = self.limits(plan);
                 Ok(self.push(Step::TopK { input, top, limits }))

@@ -52,5 +52,5 @@ pub(super) fn session_spec(windows: &SessionWindows, input_types: Vec<DataType>)
 }
 
 pub(super) fn top_k_spec(top: &TopK, input_types: Vec<DataType>) -> TopKSpec {
-    TopKSpec { top: top.clone(), input_types, effort: MergeEffort::default() }
+    TopKSpec { top: top.clone(), input_types, is_append_only: false, effort: MergeEffort::default() }
 }

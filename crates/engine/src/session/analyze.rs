@@ -68,10 +68,13 @@ impl Session {
 }
 
 fn cost_remark(plan: &Plan, counts: &OperatorCounts) -> String {
-    let OperatorCounts { rows, nanos, bytes } = *counts;
+    let OperatorCounts { rows, nanos, held, bytes } = *counts;
     let held = match (&plan.node, bytes) {
         (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),
-        _ => format!(", {} held", readable_bytes(bytes)),
+        _ => {
+            let held = held.map(|held| format!("{held} rows in ")).unwrap_or_default();
+            format!(", {held}{} held", readable_bytes(bytes))
+        }
     };
     format!("{rows} rows, {}{held}", readable_time(Duration::from_nanos(nanos)))
 }

@@ -14,7 +14,7 @@ use datafusion_common::ScalarValue;
 use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
 use super::state::Session;
-use super::state_remark::state_remark;
+use super::state_remark::{KEPT, state_remark};
 use crate::catalog::system::{self, OPERATORS, SystemCell};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
 use crate::error::Error;
@@ -28,7 +28,7 @@ struct OperatorRow {
     /// Updates put out; of an arrangement none.
     rows_out: Option<u64>,
     cpu_us: Option<u64>,
-    /// Updates held, of an arrangement.
+    /// Rows held; of an arrangement updates.
     rows: Option<usize>,
     bytes: usize,
     bound: Option<String>,
@@ -115,7 +115,7 @@ impl Session {
                 operator: anabranch_plan::explain::line(operator.plan),
                 rows_out: Some(counts.rows),
                 cpu_us: Some(counts.nanos / 1_000),
-                rows: None,
+                rows: counts.held,
                 bytes: counts.bytes,
                 bound: self.bound_of(operator.plan),
                 since: operator.since,
@@ -131,7 +131,7 @@ impl Session {
                 cpu_us: None,
                 rows: Some(stats.rows),
                 bytes: stats.bytes,
-                bound: None,
+                bound: self.bound_of_arranged(arrangement),
                 since,
             });
         }
@@ -139,8 +139,18 @@ impl Session {
         all
     }
 
+    /// What bounds the rows of an arrangement that the operators of some views share: what bounds
+    /// the state of these, of which one that keeps its rows keeps them all.
+    fn bound_of_arranged(&self, arrangement: ArrangementId) -> Option<String> {
+        let (arranged, _) = self.dataflows.registry().describe(arrangement)?;
+        let reads = |plan: &Plan| plan.inputs().into_iter().any(|input| input == arranged);
+        let readers = self.dataflows.operators().filter(|operator| reads(operator.plan));
+        let bounds: Vec<String> = readers.filter_map(|operator| self.bound_of(operator.plan)).collect();
+        bounds.iter().find(|bound| bound.starts_with(KEPT)).or(bounds.first()).cloned()
+    }
+
     /// What bounds the state of a plan's root, in words, if that may grow.
     fn bound_of(&self, plan: &Arc<Plan>) -> Option<String> {
-        state_remark(plan, &self.reads(plan).ok()?)
+        state_remark(plan, &self.reads_told(plan).ok()?)
     }
 }

@@ -7,6 +7,9 @@ use anabranch_plan::bounds::{self, Bound, LeavingState, Promised};
 
 use crate::cluster::{Read, Reading, leaving};
 
+/// What is said of state that stays begins so.
+pub(super) const KEPT: &str = "state kept";
+
 /// What bounds the state of a node, or that nothing does, where a watermark might.
 pub(super) fn state_remark(plan: &Plan, reads: &BTreeMap<String, Read>) -> Option<String> {
     let promised = Reading(reads);
@@ -35,14 +38,14 @@ pub(super) fn state_remark(plan: &Plan, reads: &BTreeMap<String, Read>) -> Optio
         return Some(format!("state bounded by {} ({})", columns.join(" and "), watermarks(&bounds)));
     }
     if let Some((name, _)) = promises.clone().find(|(_, promises)| promises.is_changeable) {
-        return Some(format!("state kept: \"{name}\" takes UPDATE and DELETE, and has no APPEND ONLY"));
+        return Some(format!("{KEPT}: \"{name}\" takes UPDATE and DELETE, and has no APPEND ONLY"));
     }
     promises.any(|(_, promises)| !promises.bounds.is_empty()).then(|| match &leaving[..] {
         [_, _] => {
             let kept = ["left", "right"].into_iter().zip(&leaving).filter(|(_, leaving)| leaving.is_empty());
             let kept: Vec<&str> = kept.map(|(side, _)| side).collect();
-            format!("state kept ({}): no condition is bounded by a watermark", kept.join(" and "))
+            format!("{KEPT} ({}): no condition is bounded by a watermark", kept.join(" and "))
         }
-        _ => "state kept: no key is bounded by a watermark".to_owned(),
+        _ => format!("{KEPT}: no key is bounded by a watermark"),
     })
 }

@@ -1,4 +1,4 @@
-//! What each operator of a dataflow has done: rows put out, time taken, bytes held.
+//! What each operator of a dataflow has done: rows put out, time taken, rows and bytes held.
 //!
 //! Law: a turn's time belongs to the operators of its chain, each from where the one before it has
 //! ended. Row errors and the run time's own work are counted for no operator. Counts are kept until
@@ -15,7 +15,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct OperatorCounter {
     rows: AtomicU64,
     nanos: AtomicU64,
+    /// One more than the rows held; 0 if they are not told.
+    held: AtomicUsize,
     bytes: AtomicUsize,
+}
+
+/// What an operator holds on one worker, apart from arrangements.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// Rows or groups, if it tells.
+    pub rows: Option<usize>,
+    /// Bytes, roughly.
+    pub bytes: usize,
 }
 
 /// An operator's counts, of all workers together.
@@ -25,6 +36,8 @@ pub struct OperatorCounts {
     pub rows: u64,
     /// Time taken, in nanoseconds.
     pub nanos: u64,
+    /// Rows held, or groups, apart from arrangements, if the operator tells.
+    pub held: Option<usize>,
     /// Bytes held, apart from arrangements.
     pub bytes: usize,
 }
@@ -39,8 +52,9 @@ impl OperatorCounter {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(crate) fn holds(&self, bytes: usize) {
-        self.bytes.store(bytes, Ordering::Relaxed);
+    pub(crate) fn holds(&self, held: Held) {
+        self.held.store(held.rows.map_or(0, |rows| rows + 1), Ordering::Relaxed);
+        self.bytes.store(held.bytes, Ordering::Relaxed);
     }
 }
 
@@ -62,6 +76,9 @@ impl Operators {
             let of = counts.entry(*operator).or_default();
             of.rows += counter.rows.load(Ordering::Relaxed);
             of.nanos += counter.nanos.load(Ordering::Relaxed);
+            if let Some(rows) = counter.held.load(Ordering::Relaxed).checked_sub(1) {
+                of.held = Some(of.held.unwrap_or(0) + rows);
+            }
             of.bytes += counter.bytes.load(Ordering::Relaxed);
         }
         counts
@@ -79,11 +96,11 @@ mod tests {
         first.add(10, 100);
         second.add(5, 50);
         other.add(1, 1);
-        first.holds(7);
-        second.holds(8);
-        first.holds(6);
+        first.holds(Held { rows: Some(3), bytes: 7 });
+        second.holds(Held { rows: Some(2), bytes: 8 });
+        first.holds(Held { rows: Some(0), bytes: 6 });
         let counts = operators.counts();
-        assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, bytes: 14 });
-        assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, bytes: 0 });
+        assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, held: Some(2), bytes: 14 });
+        assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, held: None, bytes: 0 });
     }
 }

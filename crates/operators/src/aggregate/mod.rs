@@ -441,6 +441,10 @@ impl Timed for Aggregate {
         self.pending.pending_from().into_iter().chain(first_row).chain(complete).min()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.groups.len())
+    }
+
     fn size_bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(CallState::size_bytes).sum();
         let multiplicities = self.multiplicities.capacity() * size_of::<Diff>();

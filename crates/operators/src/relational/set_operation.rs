@@ -232,6 +232,10 @@ impl Timed for SetOperation {
         self.pending.iter().filter_map(Pending::pending_from).chain(complete).min()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.rows.len())
+    }
+
     fn size_bytes(&self) -> usize {
         let pending: usize = self.pending.iter().map(Pending::size_bytes).sum();
         let complete: usize = self.complete.iter().flat_map(|(parts, _)| parts).map(Batch::size_bytes).sum();

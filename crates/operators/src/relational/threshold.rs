@@ -263,6 +263,10 @@ impl Timed for Threshold {
         self.pending.iter().filter_map(Pending::pending_from).min()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.runs.iter().map(|run| run.rows.len()).sum())
+    }
+
     fn size_bytes(&self) -> usize {
         let runs = self.runs.iter().map(|run| run.rows.size_bytes() + 16 * run.values.len());
         runs.sum::<usize>() + self.pending.iter().map(Pending::size_bytes).sum::<usize>()

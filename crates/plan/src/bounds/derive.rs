@@ -7,8 +7,7 @@
 //! | unnest | a list's bound is that of its elements |
 //! | union, set operations | the least of all inputs' |
 //! | aggregate, top-k, window functions, row patterns | keys, groups, partitions; never results, which tell of old rows when they change |
-//! | inner join | tied columns: the least of the own bound and what the other side meets |
-//! | other joins | pairs of equal keys: the least of both |
+//! | joins | tied columns: the least of the own bound and what the other side meets; none of NOT IN |
 //! | as-of join, backward | the left time: the least of both times' |
 //! | sessions | partition columns; the last time: the time's less the gap, since a row that comes joins no session that has ended before |
 //! | as-of join, forward | the left time: the least of the own and the right one less the tolerance; of an inner join the right time: the least of both |
@@ -125,9 +124,8 @@ fn joined(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
     let (of_left, of_right) = (bounds(left, promised), bounds(right, promised));
     let n_left = of_left.len();
     let mut all: Vec<Option<Bound>> = vec![None; n_left + of_right.len()];
-    let is_inner = *kind == JoinKind::Inner;
     let says = matched(plan, &of_left, &of_right).into_iter();
-    let says = says.filter(|says| is_inner || says.is_key && *kind != JoinKind::LeftAntiNullAware);
+    let says = says.filter(|_| *kind != JoinKind::LeftAntiNullAware);
     for Matched { side, column, met_from, own, .. } in says {
         let Some(own) = own else { continue };
         let place = &mut all[side * n_left + column];

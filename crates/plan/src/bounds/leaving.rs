@@ -5,7 +5,7 @@
 //! | aggregate, distinct, set operation | groups of which a key is below its bound |
 //! | top-k, window functions | rows of groups, or partitions, below their bound |
 //! | inner join | rows below what changes of the other side still meet |
-//! | other joins | rows of the kept side alike; of the other side, below both bounds, since kept rows still count them |
+//! | other joins | rows of a kept side alike: what comes of them is settled; of the other side, rows that only settled rows and rows that do not come would meet, since kept rows count those that they meet |
 //! | join with the clock (a temporal filter) | rows that it has let out for good |
 //! | as-of join, backward | left rows below both times' bounds: a right row to come is ahead of them; of a key's right rows below both, all but the last |
 //! | as-of join, forward, within a tolerance | rows of both sides below the left times of changes to come |
@@ -90,22 +90,35 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
 
 /// What leaves the sides of a join.
 fn sides(plan: &Plan, kind: JoinKind, of_left: &[Option<Bound>], of_right: &[Option<Bound>]) -> Vec<Vec<Leaving>> {
+    let all = matched(plan, of_left, of_right);
+    if kind == JoinKind::LeftAntiNullAware {
+        return vec![vec![], vec![]];
+    }
+    let is_kept = |side: usize| match kind {
+        JoinKind::Inner | JoinKind::Full => true,
+        JoinKind::Right => side == 1,
+        JoinKind::Left | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftAntiNullAware | JoinKind::LeftMark => {
+            side == 0
+        }
+    };
+    // (Rows of a side are counted by the rows that are kept of the other one.)
+    let is_counted = |side: usize| kind != JoinKind::Inner && is_kept(1 - side);
     let mut sides = vec![vec![], vec![]];
-    for Matched { side, column, met_from, own, is_key } in matched(plan, of_left, of_right) {
-        let is_kept = match kind {
-            JoinKind::Inner => true,
-            JoinKind::LeftAntiNullAware => continue,
-            _ if !is_key => continue,
-            JoinKind::Full => false,
-            JoinKind::Right => side == 1,
-            JoinKind::Left | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => side == 0,
+    for (side, leaving) in sides.iter_mut().enumerate() {
+        let of_side = match (is_counted(side), side) {
+            (false, _) => all.clone(),
+            (true, 0) => matched(plan, of_left, &unsettled(&all, 1, of_right)),
+            (true, _) => matched(plan, &unsettled(&all, 0, of_left), of_right),
         };
-        let below = match (is_kept, own) {
-            (true, _) => met_from,
-            (false, Some(own)) => met_from.least(own),
-            (false, None) => continue,
-        };
-        sides[side].push(Leaving { column, below });
+        let of_side = of_side.into_iter().filter(|matched| matched.side == side);
+        leaving.extend(of_side.map(|Matched { column, met_from: below, .. }| Leaving { column, below }));
     }
     sides
+}
+
+/// The bounds of a side's columns below which no row comes, and no row is met any more.
+fn unsettled(all: &[Matched], side: usize, bounds: &[Option<Bound>]) -> Vec<Option<Bound>> {
+    let met = |column: usize| all.iter().find(|of| of.side == side && of.column == column);
+    let of_column = |(column, own): (usize, &Option<Bound>)| Some(own.clone()?.least(met(column)?.met_from.clone()));
+    bounds.iter().enumerate().map(of_column).collect()
 }

@@ -24,8 +24,6 @@ pub struct Matched {
     pub met_from: Bound,
     /// Below it no change of the own side comes, if that is known.
     pub own: Option<Bound>,
-    /// Whether an equality of keys says so: then it holds for a pair of columns, both ways.
-    pub is_key: bool,
 }
 
 /// What the conditions of a join say, given the bounds of both sides: keys first.
@@ -36,7 +34,7 @@ pub fn matched(plan: &Plan, of_left: &[Option<Bound>], of_right: &[Option<Bound>
         let (own, other) = (of_left[a].clone(), of_right[b].clone());
         let both = [(0, a, &own, &other), (1, b, &other, &own)];
         matched.extend(both.into_iter().filter_map(|(side, column, own, met_from)| {
-            Some(Matched { side, column, met_from: met_from.clone()?, own: own.clone(), is_key: true })
+            Some(Matched { side, column, met_from: met_from.clone()?, own: own.clone() })
         }));
     }
     let sides = [(left.schema.as_ref(), of_left), (right.schema.as_ref(), of_right)];
@@ -78,7 +76,7 @@ fn tied(greater: &Expr, less: &Expr, sides: &[Side; 2]) -> Option<Matched> {
     let Expr::Column(column) = column else { return None };
     let column = own.0.maybe_index_of_column(column)?;
     let met_from = bound_of(&less, others.0, others.1)?.plus(ticks.checked_neg()?);
-    Some(Matched { side, column, met_from, own: own.1[column].clone(), is_key: false })
+    Some(Matched { side, column, met_from, own: own.1[column].clone() })
 }
 
 /// The one side that all columns of an expression are of.

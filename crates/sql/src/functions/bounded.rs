@@ -1,5 +1,5 @@
-//! `repeat`, `lpad`, `rpad` and `replace`: DataFusion's, with PostgreSQL's bound on the length of a
-//! text.
+//! `repeat`, `lpad`, `rpad`, `replace` and `array_repeat` (`array_fill`): DataFusion's, with
+//! PostgreSQL's bounds on the length of a text and of an array.
 //!
 //! Law: a text that would be longer than a gigabyte is an error, before anything is allocated; so
 //! are several texts of one batch that would take more than a quarter of that together, which
@@ -8,17 +8,26 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::compute::{cast, max};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
+
+use crate::functions::series::FOLDED_MAX;
+use crate::passes::plan::options::is_planner;
 
 /// Most bytes of a text: a gigabyte less its header.
 const TEXT_BYTES_MAX: i128 = 0x3fff_ffff - 4;
 
 /// Most bytes of several texts of one batch, which are there at the same time.
 const BATCH_BYTES_MAX: i128 = 1 << 28;
+
+/// Most elements of an array, those of arrays within it counted.
+const ELEMENTS_MAX: i128 = 134_217_727;
+
+/// Bytes that an element takes at least, as an estimate.
+const ELEMENT_BYTES: i128 = 8;
 
 /// Most bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: i128 = 4;
@@ -33,7 +42,9 @@ impl Bounded {
     /// The function with its bound, or as it is if it needs none.
     pub(crate) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         match function.name() {
-            "repeat" | "lpad" | "rpad" | "replace" => Arc::new(ScalarUDF::from(Self { inner: function })),
+            "repeat" | "lpad" | "rpad" | "replace" | "array_repeat" => {
+                Arc::new(ScalarUDF::from(Self { inner: function }))
+            }
             _ => function,
         }
     }
@@ -42,6 +53,9 @@ impl Bounded {
     fn check(&self, args: &ScalarFunctionArgs) -> DfResult<()> {
         if self.inner.name() == "replace" {
             return self.check_replaced(args);
+        }
+        if self.inner.name() == "array_repeat" {
+            return self.check_array(args);
         }
         let counts = cast(&args.args[1].to_array(args.number_rows)?, &DataType::Int64)?;
         let counts = counts.as_primitive::<Int64Type>();
@@ -72,6 +86,28 @@ impl Bounded {
         let known = |row: &usize| texts.is_valid(*row) && counts.is_valid(*row);
         let greatest = greatest.saturating_mul(i64::from(longest));
         self.check_batch(|| (0..texts.len()).filter(known).map(bytes).sum(), greatest, args)
+    }
+
+    /// The same for an element, or an array, so many times.
+    fn check_array(&self, args: &ScalarFunctionArgs) -> DfResult<()> {
+        let counts = cast(&args.args[1].to_array(args.number_rows)?, &DataType::Int64)?;
+        let counts = counts.as_primitive::<Int64Type>();
+        let elements = args.args[0].to_array(args.number_rows)?;
+        let within = |row: usize| elements.as_list_opt::<i32>().map_or(1, |lists| elements_of(&lists.value(row)));
+        let n_elements = |row: usize| match counts.is_null(row) {
+            true => 0,
+            false => i128::from(counts.value(row).max(0)) * within(row),
+        };
+        let each: Vec<i128> = (0..counts.len()).map(n_elements).collect();
+        let greatest = each.iter().copied().max().unwrap_or_default();
+        if greatest > ELEMENTS_MAX {
+            return exec_err!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
+        }
+        // (The planner leaves what is long to the time at which it is asked for.)
+        if is_planner(&args.config_options) && greatest > FOLDED_MAX as i128 {
+            return exec_err!("an array of {greatest} elements is not made while a query is planned");
+        }
+        self.check_batch(|| each.iter().sum::<i128>() * ELEMENT_BYTES, (greatest * ELEMENT_BYTES) as i64, args)
     }
 
     /// The same for a text in which each occurrence of another becomes a third.
@@ -107,7 +143,15 @@ impl Bounded {
             return Ok(());
         }
         let name = self.inner.name();
-        exec_err!("out of memory: {name}() would make texts of more than {BATCH_BYTES_MAX} bytes at a time")
+        exec_err!("out of memory: {name}() would make values of more than {BATCH_BYTES_MAX} bytes at a time")
+    }
+}
+
+/// Elements of an array, those of arrays within it counted.
+fn elements_of(list: &ArrayRef) -> i128 {
+    match list.as_list_opt::<i32>() {
+        Some(lists) => elements_of(lists.values()),
+        None => list.len() as i128,
     }
 }
 

@@ -33,6 +33,14 @@ impl DocumentForm {
         }
     }
 
+    /// The type, as SQL names it.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            DocumentForm::Json => "json",
+            DocumentForm::Jsonb => "jsonb",
+        }
+    }
+
     /// The field with the mark.
     pub(crate) fn mark(self, field: Field) -> Field {
         marked(field, self.name())

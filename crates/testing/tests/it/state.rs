@@ -74,6 +74,14 @@ const FORMS: &[Form] = &[
     form("SELECT k, x, t FROM bid AS b WHERE NOT EXISTS (SELECT 1 FROM ask AS a WHERE a.t = b.t AND a.x > b.x)", &[]),
     form("SELECT b.k, b.t, a.t AS at FROM bid AS b JOIN ask AS a ON a.k = b.k AND b.t BETWEEN a.t - 3 AND a.t + 2", &[]),
     form("SELECT b.k, b.t, a.t AS at FROM bid AS b LEFT JOIN ask AS a ON a.k = b.k AND b.t BETWEEN a.t - 3 AND a.t + 2", &[]),
+    form("SELECT b.k, b.x, b.t, a.t AS at FROM bid AS b FULL JOIN ask AS a ON a.k = b.k AND b.t BETWEEN a.t - 3 AND a.t + 2", &[]),
+    form("SELECT b.k, a.x, b.t, a.t AS at FROM bid AS b RIGHT JOIN ask AS a ON b.t >= a.t - 3 AND b.t < a.t + 2 AND a.x <> b.x", &[]),
+    form("SELECT k, x, t FROM bid AS b WHERE EXISTS (SELECT 1 FROM ask AS a WHERE a.k = b.k AND a.t BETWEEN b.t - 4 AND b.t + 1)", &[]),
+    form("SELECT k, x, t FROM bid AS b WHERE NOT EXISTS (SELECT 1 FROM ask AS a WHERE a.k = b.k AND a.t > b.t - 2 AND a.t < b.t + 3)", &[]),
+    form("SELECT k, x, t, EXISTS (SELECT 1 FROM ask AS a WHERE a.t BETWEEN b.t AND b.t + 2) AS is_near FROM bid AS b", &[]),
+    form("SELECT t, count(*) AS n, count(at) AS m FROM (SELECT b.t, a.t AS at FROM bid AS b LEFT JOIN ask AS a ON a.k = b.k AND a.t BETWEEN b.t AND b.t + 3) AS j GROUP BY t", &[]),
+    form("SELECT DISTINCT ON (k) k, x, t FROM bid ORDER BY k, t DESC, x", &[]),
+    form("SELECT k, x, t FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY x DESC, t) AS n FROM bid) AS r WHERE n BETWEEN 2 AND 3", &[]),
     form("SELECT b.k, b.t, a.x FROM bid AS b JOIN ask AS a ON a.k = b.k AND b.t >= a.t AND b.t < a.t + 4 WHERE a.x > 2", &[]),
     form(
         "SELECT b.k, b.x, m.window_end FROM bid AS b

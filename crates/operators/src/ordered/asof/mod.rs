@@ -204,6 +204,11 @@ impl Timed for Asof {
         self.pending.iter().filter_map(Pending::pending_from).min()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        let traces = [&self.left, &self.behind].into_iter().chain(&self.ahead);
+        Some(traces.map(OrderedTrace::n_rows).sum())
+    }
+
     fn size_bytes(&self) -> usize {
         let traces = [&self.left, &self.behind].into_iter().chain(&self.ahead);
         traces.map(OrderedTrace::size_bytes).sum::<usize>()

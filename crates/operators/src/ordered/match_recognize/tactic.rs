@@ -377,6 +377,10 @@ impl Timed for Recognize {
         self.pending.pending_from()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.trace.n_rows())
+    }
+
     fn size_bytes(&self) -> usize {
         self.pending.size_bytes() + self.trace.size_bytes() + self.decided.size_bytes()
     }

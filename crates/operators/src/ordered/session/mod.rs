@@ -118,6 +118,10 @@ impl Timed for Sessions {
         self.pending.pending_from()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.trace.n_rows())
+    }
+
     fn size_bytes(&self) -> usize {
         self.pending.size_bytes() + self.trace.size_bytes() + self.known.size_bytes() + self.freeing.size_bytes()
     }

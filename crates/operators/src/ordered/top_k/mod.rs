@@ -10,11 +10,12 @@
 //! ascending, NULLs last, so that the answer is a function of the contents. With row numbers, each
 //! row's number in its group (from 1, rows before `offset` counted) is a last column.
 //!
-//! State: all rows, sorted within their group, until no change of the group will come. Cost: for
-//! each touched group and time a walk over its first `offset + limit` values, before and after (all
-//! of them without a limit); only differences are put out. Where the first rows are wanted, without
-//! numbers, most insertions need no walk: [`shown`] knows what they change, and the rows wait
-//! unsorted until a reader asks for them.
+//! State: all rows, sorted within their group, until no change of the group will come; where no row
+//! is ever taken back and the first ones are wanted without numbers, these of each group, since a
+//! row behind them stays there. Cost: for each touched group and time a walk over its first `offset +
+//! limit` values, before and after (all of them without a limit); only differences are put out.
+//! Where the first rows are wanted, without numbers, most insertions need no walk: [`shown`] knows
+//! what they change, and the rows wait unsorted until a reader asks for them.
 
 mod shown;
 
@@ -41,6 +42,8 @@ pub struct TopKSpec {
     pub top: TopK,
     /// Types of all input columns.
     pub input_types: Vec<DataType>,
+    /// Whether no row is ever taken back.
+    pub is_append_only: bool,
     /// How eagerly the state is merged.
     pub effort: MergeEffort,
 }
@@ -57,12 +60,15 @@ pub struct TopKTactic {
     /// What is known of groups without a walk, if that is of use.
     shown: Option<Shown>,
     trace: OrderedTrace,
+    /// Rows behind the window that never come into it, if no row is taken back: retractions that
+    /// the trace has not taken in.
+    leaving: Option<Vec<Batch>>,
 }
 
 impl TopKTactic {
     /// The first rows of nothing.
     pub fn new(spec: TopKSpec) -> TopKTactic {
-        let TopKSpec { top, input_types, effort } = spec;
+        let TopKSpec { top, input_types, is_append_only, effort } = spec;
         let offset = Diff::try_from(top.offset).unwrap_or(Diff::MAX);
         let limit = top.limit.map_or(Diff::MAX, |limit| Diff::try_from(limit).unwrap_or(Diff::MAX));
         let n_columns = input_types.len();
@@ -79,6 +85,7 @@ impl TopKTactic {
             pending: Pending::default(),
             shown,
             trace: OrderedTrace::new(layout, effort),
+            leaving: (is_append_only && is_plain).then(Vec::new),
         }
     }
 
@@ -92,16 +99,30 @@ impl TopKTactic {
         (keys, times)
     }
 
+    /// Rows for the trace, with those that leave.
+    fn with_leaving(&mut self, batch: Batch) -> Batch {
+        let leaving = self.leaving.as_mut().map(std::mem::take).unwrap_or_default();
+        if leaving.is_empty() {
+            return batch;
+        }
+        let all: Vec<Batch> = std::iter::once(batch).chain(leaving).collect();
+        Batch::concat(&all).map(|all| all.with_key(&self.group)).unwrap_or_default()
+    }
+
     /// Puts out what changes in these groups at these times, of which the first of each is just
     /// before a change.
-    fn walk(&self, keys: &Keys, times: &[Vec<Time>], out: &mut Output) -> Ends {
+    /// `n_behind` are the rows of each behind the window at the last of its times, all of which
+    /// leave.
+    fn walk(&mut self, keys: &Keys, times: &[Vec<Time>], n_behind: Option<&[Diff]>, out: &mut Output) -> Ends {
         let mut walk = self.trace.walk();
-        let mut changes = Changes::default();
+        let (mut changes, mut leaving) = (Changes::default(), Changes::default());
+        let left_at = self.trace.upto();
         let (mut shown, mut last_places) = (Vec::with_capacity(times.len()), Vec::new());
         for (key, times) in times.iter().enumerate() {
             // Rows of the group before the present value, at each time.
             let mut passed = vec![0; times.len()];
             let mut last_place = None;
+            let mut n_left = n_behind.map_or(0, |n_behind| n_behind[key]);
             walk.group(keys, key, times, |place, counts| {
                 let ranges = Ranges { passed: &passed, counts, window: &self.window };
                 if !ranges.at(times.len() - 1).is_empty() {
@@ -112,15 +133,25 @@ impl TopKTactic {
                 } else {
                     changes.count(place, times, ranges)
                 }
+                let behind = if n_left > 0 { ranges.behind(times.len() - 1).min(n_left) } else { 0 };
+                if behind > 0 {
+                    // (The time is the first that the trace has not taken in.)
+                    leaving.push(place, left_at, -behind);
+                    n_left -= behind;
+                }
                 passed.iter_mut().zip(counts).for_each(|(passed, &count)| *passed = passed.saturating_add(count));
                 let is_done = passed.iter().all(|&passed| passed >= self.window.end);
-                if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if is_done && n_left <= 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             shown.push(passed.last().map_or(0, |&passed| passed.min(self.window.end)));
             last_places.extend(last_place);
         }
         let sources = walk.sources();
         out.give_rows(changes.finish(&sources, self.n_columns, self.row_number));
+        let leaving = leaving.finish(&sources, self.n_columns, false);
+        if let Some(all) = self.leaving.as_mut().filter(|_| !leaving.is_empty()) {
+            all.push(leaving);
+        }
         let last = if last_places.is_empty() || self.shown.is_none() {
             Columns::from([])
         } else {
@@ -150,8 +181,9 @@ impl Timed for TopKTactic {
         let batch = batch.with_key(&self.group);
         let Some(shown) = &mut self.shown else {
             let (keys, times) = self.queries(&batch);
+            let batch = self.with_leaving(batch);
             self.trace.absorb(batch, upto);
-            self.walk(&keys, &times, out);
+            self.walk(&keys, &times, None, out);
             return;
         };
         let decided = shown.decide(&batch);
@@ -160,11 +192,20 @@ impl Timed for TopKTactic {
         } else if !decided.rows.is_empty() {
             out.give_rows(batch.take(&decided.rows));
         }
-        let asked = shown.asked(&batch, &decided);
-        self.trace.defer(batch.clone(), upto);
+        // (Rows that are not shown at once, in groups that are not asked for, stand behind the last
+        // one shown.)
+        let rows = self.leaving.as_ref().map(|_| shown.kept(&batch, &decided));
+        let asked = shown.asked(&batch, &decided, rows.as_deref().unwrap_or_default());
+        let kept = match &rows {
+            Some(rows) if rows.len() < batch.len() => batch.take(rows),
+            _ => batch.clone(),
+        };
+        let kept = self.with_leaving(kept);
+        self.trace.defer(kept, upto);
         if let Some(asked) = asked {
             self.trace.settle();
-            let ends = self.walk(&asked.keys, &asked.times, out);
+            let n_behind = self.leaving.is_some().then_some(&asked.n_behind[..]);
+            let ends = self.walk(&asked.keys, &asked.times, n_behind, out);
             let shown = self.shown.as_mut().expect("it was asked before");
             shown.learn(&asked, &ends.shown, &ends.last);
         }
@@ -189,13 +230,19 @@ impl Timed for TopKTactic {
         self.pending.pending_from()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.trace.n_rows())
+    }
+
     fn size_bytes(&self) -> usize {
         let shown = self.shown.as_ref().map_or(0, Shown::size_bytes);
-        self.pending.size_bytes() + self.trace.size_bytes() + shown
+        let leaving: usize = self.leaving.iter().flatten().map(Batch::size_bytes).sum();
+        self.pending.size_bytes() + self.trace.size_bytes() + shown + leaving
     }
 }
 
 /// Positions that a value takes in its group at each time, cut to the window.
+#[derive(Clone, Copy)]
 struct Ranges<'a> {
     passed: &'a [Diff],
     counts: &'a [Diff],
@@ -207,6 +254,12 @@ impl Ranges<'_> {
         let start = self.passed[index].max(self.window.start);
         let end = self.passed[index].saturating_add(self.counts[index]).min(self.window.end);
         start..end.max(start)
+    }
+
+    /// Of how many the position is behind the window.
+    fn behind(&self, index: usize) -> Diff {
+        let end = self.passed[index].saturating_add(self.counts[index]);
+        end - end.min(self.window.end.max(self.passed[index]))
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Decided {
     /// Ranges of segments, each of one slot, of which the rows in order must tell what is shown.
     asked: Vec<Range<usize>>,
     segments: Segments,
+    /// Where each row stands.
+    words: Vec<u64>,
 }
 
 /// Groups to ask for, in the order of their keys.
@@ -82,6 +84,9 @@ pub(super) struct AskedRanks {
     pub times: Vec<Vec<Time>>,
     /// The slot of each key.
     slots: Vec<u32>,
+    /// Of how many rows of each key the place is behind those shown in the end: of rows that are
+    /// [kept](Shown::kept).
+    pub n_behind: Vec<Diff>,
 }
 
 /// Segments whose slots are fetched together: they fit the first-level cache.
@@ -110,7 +115,8 @@ impl Shown {
         let segments = Segments::new(touched, batch.times());
         self.states.resize(self.states.len().max(self.groups.n_slots()), ShownState::default());
 
-        let deltas = self.deltas(batch, &segments);
+        let words = self.prefixes(|column| batch.column(column).clone(), batch.len());
+        let deltas = deltas(batch, &segments, &words);
         let mut is_shown = vec![false; segments.len()];
         let mut asked: Vec<Range<usize>> = Vec::new();
         for start in (0..segments.len()).step_by(WARM_SEGMENTS) {
@@ -133,27 +139,28 @@ impl Shown {
             }
         }
         let rows = (0..batch.len() as u32).filter(|&row| is_shown[segments.of_row[row as usize] as usize]).collect();
-        Decided { rows, asked, segments }
+        Decided { rows, asked, segments, words }
+    }
+
+    /// The rows that are shown, or that may be: not those that stand behind the last one shown of a
+    /// full group. Where no row is taken back, these are all that matter.
+    pub fn kept(&self, batch: &Batch, decided: &Decided) -> Vec<u32> {
+        let Decided { rows, asked, segments, words } = decided;
+        let mut is_asked = vec![false; segments.len()];
+        asked.iter().for_each(|range| is_asked[range.clone()].fill(true));
+        let mut shown = rows.iter().peekable();
+        let mut is_kept = |row: u32| {
+            let is_shown = shown.next_if(|next| **next == row).is_some();
+            let segment = segments.of_row[row as usize] as usize;
+            let state = &self.states[segments.slot[segment] as usize];
+            let may_be_shown = || state.shown < self.limit || words[row as usize] <= state.last;
+            is_shown || is_asked[segment] && may_be_shown()
+        };
+        (0..batch.len() as u32).filter(|row| is_kept(*row)).collect()
     }
 
     fn key_columns(&self, batch: &Batch) -> Vec<ArrayRef> {
         self.group.iter().map(|&column| batch.column(column).clone()).collect()
-    }
-
-    fn deltas(&self, batch: &Batch, segments: &Segments) -> Vec<Delta> {
-        let words = self.prefixes(|column| batch.column(column).clone(), batch.len());
-        let nothing = Delta { inserted: 0, sum: 0, first: u64::MAX, last: 0, has_gone: false };
-        let mut deltas = vec![nothing; segments.len()];
-        for (row, (&segment, &word)) in segments.of_row.iter().zip(&words).enumerate() {
-            let (delta, diff) = (&mut deltas[segment as usize], batch.diffs().get(row));
-            delta.sum += diff;
-            if diff > 0 {
-                delta.inserted += diff;
-                (delta.first, delta.last) = (delta.first.min(word), delta.last.max(word));
-            }
-            delta.has_gone |= diff < 0;
-        }
-        deltas
     }
 
     fn prefixes(&self, column: impl Fn(usize) -> ArrayRef, rows: usize) -> Vec<u64> {
@@ -163,7 +170,7 @@ impl Shown {
     }
 
     /// The groups of a batch that must be asked for; `None` if there are none.
-    pub fn asked(&self, batch: &Batch, decided: &Decided) -> Option<AskedRanks> {
+    pub fn asked(&self, batch: &Batch, decided: &Decided, kept: &[u32]) -> Option<AskedRanks> {
         if decided.asked.is_empty() {
             return None;
         }
@@ -173,12 +180,21 @@ impl Shown {
         let hashes: Vec<u64> = first_rows.iter().map(|&row| hashes[row as usize]).collect();
         let columns = gather::take(&self.key_columns(batch), &first_rows);
         let (keys, key_of_range) = Keys::from_columns(&columns, &hashes, Nulls::Equal);
-        let mut asked = AskedRanks { times: vec![Vec::new(); keys.len()], slots: vec![0; keys.len()], keys };
+        let (times, n_behind) = (vec![Vec::new(); keys.len()], vec![0; keys.len()]);
+        let mut asked = AskedRanks { times, slots: vec![0; keys.len()], n_behind, keys };
+        let mut key_of_segment = vec![None; segments.len()];
         for (range, key) in decided.asked.iter().zip(key_of_range) {
             let before = segments.times.get(range.start).saturating_sub(1);
             let times = range.clone().map(|segment| segments.times.get(segment));
             asked.times[key as usize] = std::iter::once(before).chain(times).collect();
             asked.slots[key as usize] = segments.slot[range.start];
+            asked.n_behind[key as usize] = self.states[segments.slot[range.start] as usize].shown - self.limit;
+            key_of_segment[range.clone()].fill(Some(key as usize));
+        }
+        for &row in kept {
+            if let Some(key) = key_of_segment[segments.of_row[row as usize] as usize] {
+                asked.n_behind[key] += batch.diffs().get(row as usize);
+            }
         }
         Some(asked)
     }
@@ -234,6 +250,22 @@ impl Shown {
     pub fn size_bytes(&self) -> usize {
         self.groups.size_bytes() + self.states.capacity() * size_of::<ShownState>()
     }
+}
+
+/// What each segment changes; `words` are where its rows stand.
+fn deltas(batch: &Batch, segments: &Segments, words: &[u64]) -> Vec<Delta> {
+    let nothing = Delta { inserted: 0, sum: 0, first: u64::MAX, last: 0, has_gone: false };
+    let mut deltas = vec![nothing; segments.len()];
+    for (row, (&segment, &word)) in segments.of_row.iter().zip(words).enumerate() {
+        let (delta, diff) = (&mut deltas[segment as usize], batch.diffs().get(row));
+        delta.sum += diff;
+        if diff > 0 {
+            delta.inserted += diff;
+            (delta.first, delta.last) = (delta.first.min(word), delta.last.max(word));
+        }
+        delta.has_gone |= diff < 0;
+    }
+    deltas
 }
 
 impl ShownState {

@@ -191,6 +191,10 @@ impl Timed for WindowTactic {
         self.pending.pending_from()
     }
 
+    fn state_rows(&self) -> Option<usize> {
+        Some(self.trace.n_rows())
+    }
+
     fn size_bytes(&self) -> usize {
         self.pending.size_bytes() + self.trace.size_bytes() + self.tails.size_bytes() + self.inner.size_bytes()
     }

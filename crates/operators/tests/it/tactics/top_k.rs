@@ -41,18 +41,16 @@ fn expected(spec: &TopKSpec, updates: &[Update], at: Time) -> Bag {
 }
 
 fn check(group: &[usize], order: &[(usize, Direction)], offset: usize, limit: Option<usize>, row_number: bool) {
+    let top = TopK {
+        group: group.to_vec(),
+        order: order.iter().map(|&(column, direction)| SortKey::new(column, direction)).collect(),
+        offset,
+        limit,
+        row_number,
+    };
+    check_where_nothing_goes(&top);
     with_seeds(|random| {
-        let spec = TopKSpec {
-            top: TopK {
-                group: group.to_vec(),
-                order: order.iter().map(|&(column, direction)| SortKey::new(column, direction)).collect(),
-                offset,
-                limit,
-                row_number,
-            },
-            input_types: types(),
-            effort: random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]),
-        };
+        let spec = spec(&top, random);
         let updates = updates(random, 100);
         let mut tactic = TopKTactic::new(spec.clone());
         let inputs = [updates];
@@ -69,6 +67,48 @@ fn check(group: &[usize], order: &[(usize, Direction)], offset: usize, limit: Op
         }
         assert_eq!((full > 0, tactic.size_bytes()), (true, 0), "state is given back");
     });
+}
+
+fn spec(top: &TopK, random: &mut Random) -> TopKSpec {
+    TopKSpec {
+        top: top.clone(),
+        input_types: types(),
+        is_append_only: false,
+        effort: random.pick(&[MergeEffort::EAGER, MergeEffort::LAZY, MergeEffort::default()]),
+    }
+}
+
+/// The same where it is known that no row is taken back.
+fn check_where_nothing_goes(top: &TopK) {
+    with_seeds(|random| {
+        let spec = TopKSpec { is_append_only: true, ..spec(top, random) };
+        let mut updates = updates(random, 400);
+        updates.iter_mut().for_each(|(_, _, diff)| *diff = diff.abs());
+        let mut tactic = TopKTactic::new(spec.clone());
+        let inputs = [updates];
+        let collected = run(&mut tactic, &inputs, random);
+        for at in 0..=TIMES {
+            assert_eq!(collected.rows_at(at), expected(&spec, &inputs[0], at), "at {at}");
+        }
+    });
+}
+
+/// Of rows that are never taken back, those stay that are shown.
+#[test]
+fn rows_behind_the_window_leave() {
+    let order = vec![SortKey::new(PRICE, DESCENDING)];
+    let top = TopK { group: vec![FLAG], order, offset: 0, limit: Some(3), row_number: false };
+    let mut random = Random::new(7);
+    let effort = MergeEffort::default();
+    let mut tactic = TopKTactic::new(TopKSpec { is_append_only: true, effort, ..spec(&top, &mut random) });
+    for turn in 0..200 {
+        let updates: Vec<Update> = (0..100).map(|_| (random.row(), turn, 1)).collect();
+        push_shuffled(&mut tactic, 0, updates, &mut random);
+        tactic.advance(turn + 1, &mut Output::default());
+    }
+    (0..100).for_each(|_| tactic.idle());
+    let rows = tactic.state_rows().expect("it tells of its rows");
+    assert!(rows < 1_000, "{rows} rows of 20,000 are kept");
 }
 
 #[test]

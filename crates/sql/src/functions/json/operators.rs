@@ -9,7 +9,7 @@ use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
 
-use crate::error::SqlError;
+use crate::error::{ErrorKind, SqlError};
 use crate::functions::enumerations;
 use crate::functions::interval_lists::{INTERVAL_KEY, is_list_of_intervals};
 use crate::functions::table::call;
@@ -74,6 +74,14 @@ pub(crate) fn plan(
         _ if !is_document => None,
         Op::Minus if is_list => both("__jsonb_delete_all"),
         Op::Minus => both("__jsonb_delete"),
+        Op::StringConcat
+            if let (Some(left), Some(right)) = (left_form, right_form)
+                && (left, right) != (DocumentForm::Jsonb, DocumentForm::Jsonb) =>
+        {
+            let message = format!("operator does not exist: {} || {}", left.type_name(), right.type_name());
+            let hint = "Cast both to jsonb to join documents, or to text to join their texts.";
+            return Err(SqlError::new(ErrorKind::Type, message).with_hint(hint).into());
+        }
         Op::StringConcat
             if left_form.or(right_form) == Some(DocumentForm::Jsonb) && joins(expr, left_form, right_form) =>
         {

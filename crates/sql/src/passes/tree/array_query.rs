@@ -14,7 +14,8 @@
 //! A query that does more than filter is a derived table, whose rows are numbered in its order.
 
 use datafusion_expr::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderBy, OrderByKind, Query, SelectItem, SetExpr,
+    Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderBy, OrderByKind, Query, SelectItem,
+    SetExpr,
 };
 
 use super::inner_order;
@@ -127,7 +128,7 @@ fn of_rows(mut query: Query) -> Result<Box<Query>> {
         return around("SELECT array_agg(__c) FROM (SELECT 1) AS __array(__c)", query);
     };
     if let SetExpr::Select(select) = query.body.as_mut()
-        && select.distinct.is_none()
+        && !matches!(select.distinct, Some(Distinct::Distinct))
         && let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
             select.projection.as_slice()
     {
@@ -136,10 +137,9 @@ fn of_rows(mut query: Query) -> Result<Box<Query>> {
         select.projection.push(SelectItem::UnnamedExpr(number));
         return around("SELECT array_agg(__c ORDER BY __n) FROM (SELECT 1, 1) AS __array(__c, __n)", query);
     }
-    let descends = match &order.kind {
-        OrderByKind::Expressions(keys) => keys.first().is_some_and(|key| key.options.asc == Some(false)),
-        OrderByKind::All(_) => false,
+    let options = match &order.kind {
+        OrderByKind::Expressions(keys) => keys.first().map(|key| key.options.clone()).unwrap_or_default(),
+        OrderByKind::All(options) => options.clone(),
     };
-    let direction = if descends { "DESC" } else { "ASC" };
-    around(&format!("SELECT array_agg(__c ORDER BY __c {direction}) FROM (SELECT 1) AS __array(__c)"), query)
+    around(&format!("SELECT array_agg(__c ORDER BY __c {options}) FROM (SELECT 1) AS __array(__c)"), query)
 }

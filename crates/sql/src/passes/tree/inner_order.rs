@@ -123,11 +123,22 @@ fn open_call(expr: &mut Expr) -> Option<&mut Vec<FunctionArgumentClause>> {
     is_open.then_some(&mut list.clauses)
 }
 
+/// The first branch of set operations.
+fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
 /// The keys of the query's order as columns of its rows, which are added where they are no columns
 /// yet; `None` where that cannot be.
 fn outer_keys(query: &mut Query, table: &Ident) -> Option<Vec<OrderByExpr>> {
     let OrderByKind::Expressions(keys) = &query.order_by.as_ref()?.kind else { return None };
-    let SetExpr::Select(inner) = query.body.as_mut() else { return None };
+    let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+    // (Of a set operation the first branch names the columns, and its order is by these alone.)
+    let inner = first_select(query.body.as_mut())?;
     let names: Vec<Option<String>> = inner.projection.iter().map(item_name).collect();
     let is_single = |name: &String| names.iter().flatten().filter(|other| *other == name).count() == 1;
     let mut added = Vec::new();
@@ -149,7 +160,7 @@ fn outer_keys(query: &mut Query, table: &Ident) -> Option<Vec<OrderByExpr>> {
         let column = match shown {
             Some(name) if is_single(&name) => Ident::with_quote('"', name),
             Some(_) => return None,
-            None if inner.distinct.is_some() => return None,
+            None if inner.distinct.is_some() || !is_select => return None,
             None => {
                 let alias = Ident::with_quote('"', format!("__order_{n}"));
                 added.push(SelectItem::ExprWithAlias { expr: key.expr.clone(), alias: alias.clone() });

@@ -33,8 +33,12 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::resolve::unknown::unknown_relation;
 use crate::syntax::names::{fold, object_name};
+use crate::syntax::relation_calls::{call, called};
 use crate::syntax::template::template;
 use crate::syntax::walk::{Changing, change, change_outside_queries};
+
+/// The function that a shared column of a FULL JOIN is.
+const COALESCE: &str = "coalesce";
 
 /// Writes out the shared columns of a select and of the order above it.
 ///
@@ -604,22 +608,15 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
+/// The first value of several. (Of a chain of joins one call is made: DataFusion writes a call out as
+/// a CASE that has each value twice, and calls in each other would double with each join.)
 fn coalesce(left: Expr, right: Expr) -> Expr {
-    let argument = |expr| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr));
-    Expr::Function(ast::Function {
-        name: ast::ObjectName(vec![ast::ObjectNamePart::Identifier(Ident::new("coalesce"))]),
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![argument(left), argument(right)],
-            clauses: vec![],
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
+    let mut values = match called(&left) {
+        Some((name, values)) if name == COALESCE => values.into_iter().cloned().collect(),
+        _ => vec![left],
+    };
+    values.push(right);
+    call(COALESCE, values)
 }
 
 fn refused() -> SqlError {

@@ -11,7 +11,7 @@
 //! - `EXISTS (.. OFFSET n)` counts to more than *n*.
 
 use datafusion_expr::sqlparser::ast::{
-    self, BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
+    self, BinaryOperator, Distinct, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
     UnaryOperator, Visit,
 };
 use datafusion_expr::sqlparser::parser::Parser;
@@ -200,13 +200,17 @@ fn one_row_of(query: &mut Query) -> Result<()> {
         return if first_only { value_of(query) } else { wrap(query) };
     }
     let is_distinct = select.distinct.is_some();
+    // (Rows that differ in what DISTINCT ON names may have one value.)
+    let has_distinct_values = matches!(select.distinct, Some(Distinct::Distinct));
     order_by_value(query, &value, name.as_deref());
     let text = match (&query.order_by, first_only, is_distinct) {
         (Some(order), true, false) if orders_by_columns(order) => {
             format!("first_value({value} {order})")
         }
         (_, true, _) => return if query.order_by.is_some() { value_of(query) } else { first_of(query, &value) },
-        (_, false, true) => format!("one_row(min({value}), count(DISTINCT {value}))"),
+        (_, false, true) if has_distinct_values && query.limit_clause.is_none() => {
+            format!("one_row(min({value}), count(DISTINCT {value}))")
+        }
         (_, false, false) if query.limit_clause.is_none() => format!("one_row(min({value}), count(*))"),
         _ => return wrap(query),
     };

@@ -174,6 +174,8 @@ impl Columns {
     /// Resolves the key's columns, which are never null.
     pub(super) fn finish(mut self) -> Result<Self> {
         if let Some(Watermark { column, .. }) = &self.watermark
+            // (Without columns they are a source's, which its connector finds.)
+            && !self.fields.is_empty()
             && self.fields.iter().all(|field| field.name() != column)
         {
             return Err(SqlError::new(

@@ -2,9 +2,10 @@
 //! and two workers.
 //!
 //! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif
-//! postgresql`. Every record of a file is tried, so one run shows all that fails. `SLT_SHOW=n`
+//! postgresql`. Each query is run as a view, too (`as_views`). Every record of a file is tried, so one run shows all that fails. `SLT_SHOW=n`
 //! prints more failures than the usual twelve a file.
 
+mod as_views;
 pub mod format;
 mod session;
 
@@ -70,6 +71,11 @@ macro_rules! files {
             fn without_sharing() {
                 super::check(stringify!($name), 0, super::Sharing::Off);
             }
+
+            #[test]
+            fn as_views() {
+                super::as_views::check(stringify!($name));
+            }
         })*
 
         #[test]
@@ -114,6 +120,7 @@ files!(
     everyday_more,
     expression_indexes,
     first_hour,
+    first_of_each,
     forms,
     forms_in_lists,
     found_by_battery,

@@ -6,8 +6,8 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, JoinType, NullEquality, Result as DfResult, ScalarValue};
 use datafusion_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion_expr::logical_plan::{
-    Aggregate, Extension, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType, Sort,
-    SubqueryAlias, Union, Unnest, Values, Window,
+    Aggregate, Distinct, Extension, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
+    Sort, SubqueryAlias, Union, Unnest, Values, Window,
 };
 use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion_expr::{
@@ -20,6 +20,7 @@ use super::loops::Widening;
 use super::{Domain, PRESENT, Unnesting, named_as, refused, replaced, set_node, show};
 use crate::functions::table::FUNCTIONS;
 use crate::passes::plan::decorrelate::only_present;
+use crate::passes::plan::distinct_on;
 
 impl Unnesting<'_> {
     pub(super) fn filter(&mut self, filter: Filter, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
@@ -171,6 +172,11 @@ impl Unnesting<'_> {
             (SkipType::Literal(skip), FetchType::Literal(fetch)) => (skip, fetch),
             _ => return Err(refused("a LIMIT")),
         };
+        // (The first rows of groups have the order of DISTINCT ON.)
+        if let LogicalPlan::Distinct(first @ Distinct::On(_)) = limit.input.as_ref() {
+            let first = distinct_on::replace(LogicalPlan::Distinct(first.clone()))?;
+            return self.limit(Limit { input: Arc::new(first), ..limit }, domain);
+        }
         // The order may stand below items that it does not show.
         if let LogicalPlan::Projection(projection) = limit.input.as_ref()
             && matches!(projection.input.as_ref(), LogicalPlan::Sort(_))
