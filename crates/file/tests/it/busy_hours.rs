@@ -71,3 +71,28 @@ fn a_frame_alone_reads_a_source() {
         }
     }
 }
+
+/// Columns are found, and one of them has a watermark.
+#[test]
+fn a_source_without_columns_may_have_a_watermark() {
+    let create = |of: &str| {
+        let mut session = Session::new(Options::default()).unwrap();
+        session.register_connector("file", Arc::new(FileConnector));
+        let path = "../../examples/data/flights.parquet";
+        let sql = format!("CREATE SOURCE flights ({of}) WITH (connector = 'file', path = '{path}')");
+        session.execute(&sql).map(|_| session)
+    };
+    let mut session = create("WATERMARK FOR sched_dep AS sched_dep - INTERVAL '1 day'").unwrap();
+    session
+        .execute(
+            "CREATE MATERIALIZED VIEW days AS SELECT window_end, count(*) AS n
+             FROM TUMBLE(flights, sched_dep, INTERVAL '1 day') GROUP BY window_end EMIT ON WINDOW CLOSE",
+        )
+        .unwrap();
+    while session.step().unwrap() == StepStatus::Working {}
+    session.wait().unwrap();
+    let found = ask(&mut session, "SELECT count(*) FROM days");
+    assert!(found[0][0].parse::<i64>().is_ok_and(|n| n > 300), "{found:?}");
+    let error = create("WATERMARK FOR nothing AS nothing").err().unwrap();
+    assert_eq!(error.message, "column \"nothing\" named in the watermark does not exist");
+}
