@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anabranch_batch::Batch;
 
-use crate::account::{Held, OperatorCounter};
+use crate::account::{HeldState, OperatorCounter};
 use crate::worker::WorkerContext;
 
 /// Rows after which bytes are measured, however many there were before.
@@ -48,7 +48,7 @@ impl Counting {
     }
 
     /// The operator has put out these rows, of `came` rows that came to it.
-    pub fn take(&mut self, out: &[Batch], came: usize, held: impl FnOnce() -> Held) {
+    pub fn take(&mut self, out: &[Batch], came: usize, held: impl FnOnce() -> HeldState) {
         let rows = out.iter().map(Batch::len).sum();
         let nanos = self.lap_nanos();
         self.counter.add(rows, nanos);

@@ -10,7 +10,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
-use crate::account::Held;
+use crate::account::HeldState;
 use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, frontier_of};
@@ -98,12 +98,12 @@ impl Working {
         }
     }
 
-    fn held(&self) -> Held {
+    fn held(&self) -> HeldState {
         let rows = match self {
             Working::Timed(advancing) => advancing.tactic.state_rows(),
             Working::Events(_) => None,
         };
-        Held { rows, bytes: self.size_bytes() }
+        HeldState { rows, bytes: self.size_bytes() }
     }
 
     fn size_bytes(&self) -> usize {
@@ -129,7 +129,7 @@ impl Line {
         let (mut came, mut last): (usize, Option<&Working>) = (0, None);
         for link in &mut self.links {
             if let Link::Count(counting) = link {
-                let feeds = || Held {
+                let feeds = || HeldState {
                     rows: self.feeds.iter().find_map(|feed| feed.state_rows()),
                     bytes: self.feeds.iter().map(|feed| feed.size_bytes()).sum(),
                 };

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use memory::{Holder, PARTS};
 use midway::Begun;
 
-pub(crate) use operators::Held;
+pub(crate) use operators::HeldState;
 pub use operators::{OperatorCounter, OperatorCounts};
 
 /// The accounts of the dataflows of a group of workers. Clones are the same.

@@ -22,7 +22,7 @@ pub struct OperatorCounter {
 
 /// What an operator holds on one worker, apart from arrangements.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldState {
     /// Rows or groups, if it tells.
     pub rows: Option<usize>,
     /// Bytes, roughly.
@@ -52,7 +52,7 @@ impl OperatorCounter {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(crate) fn holds(&self, held: Held) {
+    pub(crate) fn holds(&self, held: HeldState) {
         self.held.store(held.rows.map_or(0, |rows| rows + 1), Ordering::Relaxed);
         self.bytes.store(held.bytes, Ordering::Relaxed);
     }
@@ -96,9 +96,9 @@ mod tests {
         first.add(10, 100);
         second.add(5, 50);
         other.add(1, 1);
-        first.holds(Held { rows: Some(3), bytes: 7 });
-        second.holds(Held { rows: Some(2), bytes: 8 });
-        first.holds(Held { rows: Some(0), bytes: 6 });
+        first.holds(HeldState { rows: Some(3), bytes: 7 });
+        second.holds(HeldState { rows: Some(2), bytes: 8 });
+        first.holds(HeldState { rows: Some(0), bytes: 6 });
         let counts = operators.counts();
         assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, held: Some(2), bytes: 14 });
         assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, held: None, bytes: 0 });

@@ -608,8 +608,8 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-/// The first value of several. (Of a chain of joins one call is made: DataFusion writes a call out as
-/// a CASE that has each value twice, and calls in each other would double with each join.)
+/// The first value of several. (Of a chain of joins one call is made: DataFusion writes a call out
+/// as a CASE that has each value twice, and calls in each other would double with each join.)
 fn coalesce(left: Expr, right: Expr) -> Expr {
     let mut values = match called(&left) {
         Some((name, values)) if name == COALESCE => values.into_iter().cloned().collect(),

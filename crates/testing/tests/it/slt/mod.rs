@@ -2,8 +2,8 @@
 //! and two workers.
 //!
 //! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif
-//! postgresql`. Each query is run as a view, too (`as_views`). Every record of a file is tried, so one run shows all that fails. `SLT_SHOW=n`
-//! prints more failures than the usual twelve a file.
+//! postgresql`. Each query is run as a view, too (`as_views`). Every record of a file is tried, so
+//! one run shows all that fails. `SLT_SHOW=n` prints more failures than the usual twelve a file.
 
 mod as_views;
 pub mod format;
