@@ -12,10 +12,12 @@
 //!
 //! State: all rows, sorted within their group, until no change of the group will come; where no row
 //! is ever taken back and the first ones are wanted without numbers, these of each group, since a
-//! row behind them stays there. Cost: for each touched group and time a walk over its first
-//! `offset + limit` values, before and after (all of them without a limit); only differences are put out.
-//! Where the first rows are wanted, without numbers, most insertions need no walk: [`shown`] knows
-//! what they change, and the rows wait unsorted until a reader asks for them.
+//! row behind them stays there.
+//!
+//! Cost: for each touched group and time a walk over its values up to the end of the window, before
+//! and after (all of them without a limit); only differences are put out. Where the first rows are
+//! wanted, without numbers, most insertions need no walk: [`shown`] knows what they change, and the
+//! rows wait unsorted until a reader asks for them.
 
 mod shown;
 
