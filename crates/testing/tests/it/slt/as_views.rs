@@ -76,7 +76,7 @@ impl Views {
         match first.as_str() {
             "BEGIN" | "START" => self.is_in_transaction = true,
             "COMMIT" | "END" | "ROLLBACK" | "ABORT" if !sql.to_uppercase().contains(" TO ") => {
-                self.is_in_transaction = false;
+                self.is_in_transaction &= sql.to_uppercase().contains(" AND CHAIN");
             }
             _ => {}
         }
