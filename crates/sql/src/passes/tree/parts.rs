@@ -204,15 +204,9 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
-        name: "unnest lists beside their table",
-        run: Hooks {
-            ordered: Some(|select, order_by, names| {
-                let Some(catalog) = names.catalog else { return Ok(()) };
-                lateral::write_out(select, order_by, names.reachable(), catalog)
-            }),
-            ..NONE
-        },
-        gives: "a derived table of the rows with their elements",
+        name: "functions beside their table",
+        run: Hooks { ordered: Some(|select, _, _| lateral::write_out(select)), ..NONE },
+        gives: "a LATERAL query that unnests in its select list",
         reason: "DataFusion unnests in a select list only",
         example: "SELECT w.k, e.x FROM w, unnest(w.a) AS e(x)",
         without: Loss::Failure,

@@ -30,6 +30,7 @@
 //!
 //! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, sections 3 and 4.
 
+pub(crate) mod beside;
 mod free;
 pub(crate) mod grouping_sets;
 pub(crate) mod guards;
