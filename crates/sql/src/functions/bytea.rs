@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion_expr::ScalarUDF;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::rows::RowCall::{Bytes, Int, Text};
+use super::rows::RowCall::{Bytes, Int, Quoted, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way, by_datafusion};
 use crate::functions::text::md5;
 
@@ -70,6 +70,8 @@ const SUBSTR: &[Way] = &[
 const POSITION: &[Way] = &[
     Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Int, compute: position_in_text },
     Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Int, compute: position },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Int, compute: position },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Int, compute: position },
 ];
 const OCTETS: &[Way] = &[
     Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: by_datafusion },
@@ -109,34 +111,27 @@ const SHA512: &[Way] = &[Way {
 }];
 const TRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, true, true)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
 ];
 const LTRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, true, false)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
 ];
 const RTRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, false, true)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
 ];
 const OVERLAY: &[Way] = &[
     Way { takes: &[Text, Text, Int, Int], required: 3, answer: RowAnswer::Text, compute: overlay_text },
     Way { takes: &[Bytes, Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
+    Way { takes: &[Bytes, Quoted, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
+    Way { takes: &[Quoted, Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
 ];
 const ENCODE: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: RowAnswer::Text, compute: encode }];
 const DECODE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Bytes, compute: decode }];
@@ -342,6 +337,18 @@ fn digest(bytes: &[u8]) -> Answered {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn trim_both(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, true, true))
+}
+
+fn trim_start(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, true, false))
+}
+
+fn trim_end(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, false, true))
 }
 
 fn trim(args: &[RowValue], at_start: bool, at_end: bool) -> Out {

@@ -29,6 +29,7 @@ mod hypothetical;
 mod inner_order;
 mod json_lists;
 mod lateral;
+mod lifted_aggregates;
 mod limits;
 mod literal;
 mod made_up_rows;

@@ -17,7 +17,7 @@ use datafusion_expr::sqlparser::ast::{
 use datafusion_expr::sqlparser::parser::Parser;
 
 use super::expression_names::item_name;
-use super::rows::row;
+use super::rows::{Tested, row, test_of, tested};
 use super::series::gives_rows;
 use crate::error::{Result, SqlError};
 use crate::functions::table::FUNCTIONS;
@@ -45,7 +45,7 @@ pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
         SetExpr::Select(select) => select.projection.len() == 1 && select.having.is_none() && is_total(query),
         _ => false,
     };
-    if one_row && !matches!(left.as_ref(), Expr::Tuple(_)) {
+    if one_row && row(left).is_none() {
         let left = Box::new(Expr::Nested(left.clone()));
         let comparison = Expr::BinaryOp { left, op, right: Box::new(Expr::Subquery(query.clone())) };
         *expr = Expr::Nested(Box::new(comparison));
@@ -57,7 +57,13 @@ pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
 fn is_total(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let shape = Shape::of(select);
-    shape.aggregates && !shape.groups && !shape.lists && query.limit_clause.is_none() && query.fetch.is_none()
+    let is_kept = select.qualify.is_none();
+    is_kept
+        && shape.aggregates
+        && !shape.groups
+        && !shape.lists
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
 }
 
 /// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`, and so it is with rows.
@@ -116,7 +122,9 @@ pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
-        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => return name_compared(right),
+        Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } if row(left).is_none() => {
+            return name_compared(right);
+        }
         _ => return Ok(()),
     };
     if let Expr::Subquery(subquery) = right.as_ref() {
@@ -329,6 +337,8 @@ impl Shape {
     fn of(select: &Select) -> Self {
         let mut shape = Shape {
             groups: !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty()),
+            // (QUALIFY is a condition on numbers of rows.)
+            windows: select.qualify.is_some(),
             ..Shape::default()
         };
         for item in &select.projection {
@@ -397,6 +407,11 @@ fn count(expr: &mut Expr) -> Result<()> {
         Expr::Exists { subquery, .. } if is_total(subquery) => return Ok(()),
         Expr::Exists { subquery, negated } => more_than(0, (**subquery).clone(), *negated)?,
         Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
+        Expr::AnyOp { .. } | Expr::AllOp { .. } if tested(expr).is_some() => match tested(expr) {
+            Some(Tested { left, op, query, negated: false }) => row_as_count(&left, &op, query)?,
+            Some(Tested { left, op, query, negated: true }) => not(row_as_count(&left, &op, query)?),
+            None => return Ok(()),
+        },
         Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
             Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
             _ => return Ok(()),
@@ -411,7 +426,7 @@ fn count(expr: &mut Expr) -> Result<()> {
 }
 
 /// The comparison that is true where the other is false.
-fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+pub(super) fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match op {
         Eq => Some(NotEq),
@@ -435,7 +450,7 @@ fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
         SetExpr::Select(select) => {
             let shape = Shape::of(select);
             let distinct = n > 0 && select.distinct.is_some();
-            let repeats = shape.aggregates || shape.groups || shape.lists || distinct;
+            let repeats = shape.aggregates || shape.groups || shape.lists || distinct || select.qualify.is_some();
             !repeats && query.limit_clause.is_none() && !select.from.is_empty()
         }
         _ => false,
@@ -450,18 +465,17 @@ fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
 /// `x IN (query)` in three values.
 pub(super) fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
     let answer = match row(value) {
-        Some(columns) => row_as_count(&columns, query)?,
+        Some(columns) => row_as_count(&columns, &BinaryOperator::Eq, query)?,
         None => any_as_count(value, &BinaryOperator::Eq, query)?,
     };
     Ok(if negated { not(answer) } else { answer })
 }
 
-/// `(a, b) IN (query)` in three values: true for a match, null where NULLs leave a match open, else
-/// false.
-fn row_as_count(columns: &[Expr], query: &Query) -> Result<Expr> {
+/// `(a, b) op ANY (query)` in three values: true for a match, null where NULLs leave a match open,
+/// else false.
+fn row_as_count(columns: &[Expr], op: &BinaryOperator, query: &Query) -> Result<Expr> {
     let names: Vec<String> = (0..columns.len()).map(|at| format!("__c{at}")).collect();
-    let tests = columns.iter().zip(&names).map(|(column, name)| format!("({column}) = __in.{name}"));
-    let test = tests.collect::<Vec<_>>().join(" AND ");
+    let test = test_of(columns, op, "__in", &names)?;
     let counting = |condition: String| -> Result<Expr> {
         let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in({}) WHERE {condition}", names.join(", "));
         Ok(Expr::Subquery(around(&text, query.clone())?))
