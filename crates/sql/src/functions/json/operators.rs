@@ -3,7 +3,7 @@
 //! An operator is one of documents if a side is marked as one, or if texts have no such operator.
 
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::ExprSchemable;
 use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::RawBinaryExpr;
@@ -14,7 +14,7 @@ use crate::functions::enumerations;
 use crate::functions::interval_lists::{INTERVAL_KEY, is_list_of_intervals};
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
-use crate::resolve::type_names::is_text;
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// The function whose texts have the order of documents.
 const ORDER: &str = "__jsonb_order";
@@ -85,6 +85,12 @@ pub(crate) fn plan(
         Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq
             if left_form.or(right_form) == Some(DocumentForm::Jsonb) =>
         {
+            let is_readable = |form: Option<DocumentForm>, is: &DataType| form.is_some() || is_text(is);
+            if !is_readable(left_form, left) || !is_readable(right_form, right) {
+                let shown = |form: Option<DocumentForm>, is| form.map_or_else(|| sql_name(is), |_| "jsonb".to_owned());
+                let (left, right) = (shown(left_form, left), shown(right_form, right));
+                return plan_err!("operator does not exist: {left} {} {right}", expr.op);
+            }
             let side = |side: &Expr, form: Option<DocumentForm>| match form {
                 Some(_) => side.clone(),
                 None => call("jsonb_in", vec![side.clone()]),

@@ -37,8 +37,12 @@ pub(super) fn lift(
     known: &Known,
     catalog: &dyn Catalog,
 ) -> Result<()> {
-    let scopes =
-        || Scopes { own: Scope::of(select, known, catalog), inner: vec![], known: vec![known.clone()], catalog };
+    let scopes = || OpenScopes {
+        own: ScopeTables::of(select, known, catalog),
+        inner: vec![],
+        known: vec![known.clone()],
+        catalog,
+    };
     let mut searched = Searched { scopes: scopes(), is_found: false };
     look(&select.projection, &mut searched);
     look(&select.having, &mut searched);
@@ -80,7 +84,7 @@ pub(super) fn lift(
 }
 
 /// The keys of a query's groups; `None` where these are not one list of expressions.
-fn keys_of(select: &Select, own: &Scope) -> Option<Vec<Expr>> {
+fn keys_of(select: &Select, own: &ScopeTables) -> Option<Vec<Expr>> {
     let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else { return None };
     let has_wildcard = |item: &SelectItem| item_name(item).is_none();
     if !modifiers.is_empty() || select.projection.iter().any(has_wildcard) {
@@ -110,20 +114,20 @@ fn keys_of(select: &Select, own: &Scope) -> Option<Vec<Expr>> {
 
 /// The tables of a query with their columns; `None` for what is not known.
 #[derive(Default)]
-struct Scope {
+struct ScopeTables {
     tables: Vec<(Option<String>, Option<Vec<String>>)>,
     /// Whether the query is nothing but a value of the query around.
     is_value: bool,
 }
 
-impl Scope {
+impl ScopeTables {
     fn of(select: &Select, known: &Known, catalog: &dyn Catalog) -> Self {
         let factors = select
             .from
             .iter()
             .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
         let table = |factor: &TableFactor| (shown_name(factor), factor_columns(factor, known, catalog));
-        Scope { tables: factors.map(table).collect(), is_value: false }
+        ScopeTables { tables: factors.map(table).collect(), is_value: false }
     }
 
     fn of_body(body: &SetExpr, known: &Known, catalog: &dyn Catalog) -> Self {
@@ -134,7 +138,7 @@ impl Scope {
                 both.tables.extend(Self::of_body(right, known, catalog).tables);
                 both
             }
-            _ => Scope::default(),
+            _ => ScopeTables::default(),
         }
     }
 
@@ -179,18 +183,18 @@ fn path_of(expr: &Expr) -> Option<&[Ident]> {
 }
 
 /// The query, and the queries within it that are open.
-struct Scopes<'a> {
-    own: Scope,
-    inner: Vec<Scope>,
+struct OpenScopes<'a> {
+    own: ScopeTables,
+    inner: Vec<ScopeTables>,
     known: Vec<Known>,
     catalog: &'a dyn Catalog,
 }
 
-impl Scopes<'_> {
+impl OpenScopes<'_> {
     fn open(&mut self, query: &Query) {
         let mut known = self.known.last().cloned().unwrap_or_default();
         add_with(query, &mut known, self.catalog);
-        let mut scope = Scope::of_body(&query.body, &known, self.catalog);
+        let mut scope = ScopeTables::of_body(&query.body, &known, self.catalog);
         scope.is_value = self.inner.is_empty() && selected(query).is_some();
         self.known.push(known);
         self.inner.push(scope);
@@ -243,7 +247,7 @@ fn within(expr: &Expr) -> &Expr {
 
 /// Spells names of columns with their tables.
 struct Spelt<'a> {
-    scopes: &'a Scopes<'a>,
+    scopes: &'a OpenScopes<'a>,
     is_own: bool,
 }
 
@@ -268,7 +272,7 @@ impl Changing for Spelt<'_> {
 
 /// Looks for an aggregate of the query within a subquery.
 struct Searched<'a> {
-    scopes: Scopes<'a>,
+    scopes: OpenScopes<'a>,
     is_found: bool,
 }
 
@@ -295,7 +299,7 @@ impl Looking for Searched<'_> {
 
 /// Puts columns of the groups in the place of keys and aggregates.
 struct Lifting<'a> {
-    scopes: Scopes<'a>,
+    scopes: OpenScopes<'a>,
     keys: Vec<Expr>,
     totals: Vec<Expr>,
 }

@@ -16,6 +16,7 @@ mod case;
 mod columns;
 mod compared_list;
 mod conditions;
+mod counts;
 mod derived_calls;
 pub(crate) mod distinct_from;
 mod distinct_on;

@@ -24,8 +24,9 @@ use datafusion_expr::sqlparser::ast::{
     Query, Select, UnaryOperator,
 };
 
+use super::counts::opposite;
 use super::names::name_items;
-use super::subquery::{around, opposite};
+use super::subquery::around;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::parse::parse_expr;
 

@@ -94,7 +94,7 @@ fn flatten_join(join: Join, number: usize) -> DfResult<Transformed<LogicalPlan>>
     }
     let Join { left, right, on, filter, .. } = join;
     let columns = left.schema().columns();
-    let source = Source::of(Arc::unwrap_or_clone(left), number)?;
+    let source = RowsBefore::of(Arc::unwrap_or_clone(left), number)?;
     let shown = right.schema().clone();
     let (rows, keys) = source.carry(Arc::unwrap_or_clone(right))?;
     let named = rows.schema().columns().into_iter().skip(keys.len()).map(Expr::Column).collect();
@@ -183,7 +183,7 @@ fn behind_keys(
 }
 
 /// The rows that others stand beside.
-struct Source {
+struct RowsBefore {
     /// Their columns, as the others refer to them.
     outer: Vec<Column>,
     /// The same columns in `rows`.
@@ -192,7 +192,7 @@ struct Source {
     rows: LogicalPlan,
 }
 
-impl Source {
+impl RowsBefore {
     fn of(rows: LogicalPlan, number: usize) -> DfResult<Self> {
         let outer = rows.schema().columns();
         let name = |n| Column::new_unqualified(format!("__beside_{number}_{n}"));
