@@ -21,7 +21,7 @@ use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::bytea;
+use super::bytes_in;
 use super::forms::UUID_IN;
 use crate::regex::{Flags, Regex};
 use crate::resolve::documents::marked_field;
@@ -276,7 +276,7 @@ impl ScalarUDFImpl for RowFunction {
 fn read_quoted(column: &ArrayRef) -> DfResult<ArrayRef> {
     let mut read = BinaryViewBuilder::with_capacity(column.len());
     for text in column.as_string_view() {
-        match text.map(bytea::read).transpose() {
+        match text.map(bytes_in::read).transpose() {
             Ok(bytes) => read.append_option(bytes),
             Err(problem) => return exec_err!("{problem}"),
         }

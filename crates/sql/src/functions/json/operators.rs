@@ -58,6 +58,19 @@ pub(crate) fn plan(
     let swapped = |name: &str| Some(call(name, vec![expr.right.clone(), expr.left.clone()]));
     let is_list = matches!(right, DataType::List(_));
     let of_form = |json: &str, jsonb: &str| both(if left_form == Some(DocumentForm::Jsonb) { jsonb } else { json });
+    let is_readable = |form: Option<DocumentForm>, is: &DataType| form.is_some() || is_text(is);
+    let is_compared =
+        matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::AtArrow | Op::ArrowAt);
+    let is_known = is_readable(left_form, left) && is_readable(right_form, right);
+    if is_document && is_compared && !is_known {
+        let shown = |form: Option<DocumentForm>, is| match form {
+            Some(DocumentForm::Jsonb) => "jsonb".to_owned(),
+            Some(_) => "json".to_owned(),
+            None => sql_name(is),
+        };
+        let (left, right) = (shown(left_form, left), shown(right_form, right));
+        return plan_err!("operator does not exist: {left} {} {right}", expr.op);
+    }
     Ok(match expr.op {
         Op::Arrow => of_form("__json_get", "__jsonb_get"),
         Op::LongArrow => of_form("__json_get_text", "__jsonb_get_text"),
@@ -85,12 +98,6 @@ pub(crate) fn plan(
         Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq
             if left_form.or(right_form) == Some(DocumentForm::Jsonb) =>
         {
-            let is_readable = |form: Option<DocumentForm>, is: &DataType| form.is_some() || is_text(is);
-            if !is_readable(left_form, left) || !is_readable(right_form, right) {
-                let shown = |form: Option<DocumentForm>, is| form.map_or_else(|| sql_name(is), |_| "jsonb".to_owned());
-                let (left, right) = (shown(left_form, left), shown(right_form, right));
-                return plan_err!("operator does not exist: {left} {} {right}", expr.op);
-            }
             let side = |side: &Expr, form: Option<DocumentForm>| match form {
                 Some(_) => side.clone(),
                 None => call("jsonb_in", vec![side.clone()]),

@@ -204,7 +204,11 @@ pub(crate) fn optimise(
     if !unnest::has_subqueries(&plan) {
         return steps(plan, config, clock, chosen);
     }
-    let plan = if chosen.runs(BESIDE.name) { (BESIDE.run)(plan)? } else { plan };
+    let plan = match chosen.runs(BESIDE.name) {
+        // (The general method may have a rule for what fails there.)
+        true => (BESIDE.run)(plan.clone()).unwrap_or(plan),
+        false => plan,
+    };
     // (DataFusion pulls conditions out of LATERAL through windows and limits.)
     let is_lateral = unnest::is_lateral(&plan);
     let first = match is_lateral {

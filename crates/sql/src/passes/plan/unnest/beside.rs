@@ -25,9 +25,9 @@ use datafusion_expr::logical_plan::{
     Filter, Join, JoinConstraint, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias, Unnest,
 };
 
-use super::free::free_of;
+use super::free::{free_of, is_lateral};
 use super::replaced::Replaced;
-use super::{is_one_row, named_as, refused};
+use super::{is_one_row, named_as, refused, told_keys};
 use crate::passes::plan::repeated_rows::behind_lists;
 
 /// Computes such entries beside the rows before them, at any depth of a plan.
@@ -35,8 +35,11 @@ use crate::passes::plan::repeated_rows::behind_lists;
 /// # Errors
 /// None that a user can cause.
 pub(crate) fn flatten(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    if !is_lateral(&plan) {
+        return Ok(plan);
+    }
     let mut n_flat = 0;
-    let flat = plan.transform_up_with_subqueries(|node| {
+    let flat = told_keys::leave_out(plan)?.transform_up_with_subqueries(|node| {
         let node = match node {
             LogicalPlan::Join(join) => {
                 n_flat += 1;

@@ -39,6 +39,7 @@ mod loops;
 mod replaced;
 mod rows;
 pub(crate) mod shared;
+mod told_keys;
 mod values;
 
 use std::collections::HashMap;
