@@ -260,7 +260,9 @@ fn unknown_column(field: &Column, valid: &[Column]) -> SqlError {
             .unwrap_or_default();
         return SqlError::new(ErrorKind::UnknownName, message).with_hint(hint);
     }
-    let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).collect();
+    // (Columns that are called by their expressions, or by the planner, have no name to be told.)
+    let is_told = |name: &&str| !name.contains('(') && !name.starts_with("__");
+    let mut names: Vec<&str> = valid.iter().map(|c| c.name.as_str()).filter(is_told).collect();
     names.sort_unstable();
     names.dedup();
     // (The header of a CSV that is cut elsewhere is one name.)

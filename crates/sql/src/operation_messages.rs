@@ -4,6 +4,9 @@ use crate::type_words::sql_types;
 
 const CAST_HINT: &str = "An explicit cast, such as x::bigint, may help.";
 
+/// Operators that are written as words.
+const PATTERN_OPERATORS: [(&str, &str); 3] = [("LIKE", "~~"), ("ILIKE", "~~*"), ("SIMILAR TO", "~")];
+
 /// What does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -73,6 +76,13 @@ fn of_types(line: &str) -> Option<Told> {
     }
     if let Some((left, right)) = behind("nvalid string/binary operation: ").and_then(|rest| rest.split_once(" LIKE ")) {
         return typed(format!("operator does not exist: {left} ~~ {right}"));
+    }
+    // (Such as `integer and text in ILIKE`.)
+    if let Some((left, rest)) = behind("common type to coerce ").and_then(|rest| rest.split_once(" and "))
+        && let Some((right, name)) = rest.trim_end_matches(" expression").split_once(" in ")
+        && let Some((_, operator)) = PATTERN_OPERATORS.iter().find(|(known, _)| *known == name)
+    {
+        return typed(format!("operator does not exist: {left} {operator} {right}"));
     }
     if let Some((from, to)) = behind("annot automatically convert ").and_then(|rest| rest.split_once(" to ")) {
         return typed(format!("a value of type {from} does not become one of type {to} without a cast"));
@@ -151,6 +161,10 @@ mod tests {
             ),
             ("Field f1 not found in struct", "could not identify column \"f1\" in record data type"),
             ("Invalid string/binary operation: Int64 LIKE Int64", "operator does not exist: bigint ~~ bigint"),
+            (
+                "There isn't a common type to coerce Int32 and Utf8 in ILIKE expression",
+                "operator does not exist: integer ~~* text",
+            ),
         ] {
             assert_eq!(of_operation(line).map(|told| told.message).as_deref(), Some(told));
         }

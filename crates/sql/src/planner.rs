@@ -292,7 +292,8 @@ fn step<'a, T: Checked>(
 }
 
 /// Names that the planner gives begin so; no user has written one.
-const OWN_NAMES: [&str; 12] = [
+const OWN_NAMES: [&str; 13] = [
+    "__beside_",
     "__domain_",
     "__answers",
     "__compared",

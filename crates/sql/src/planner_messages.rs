@@ -18,8 +18,6 @@ const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field 
 /// What a function of ours says of the types of its arguments, which DataFusion puts into a message
 /// of its own. Functions of arrays are told as the operators that users write.
 fn of_coercion(told: &str) -> Option<SqlError> {
-    const OPERATORS: [(&str, &str); 4] =
-        [("array_has_any", "&&"), ("array_has_all", "@>"), ("__json_get", "->"), ("__jsonb_concat", "||")];
     let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
     if let Some((matched, _)) = told.split_once(" cannot be matched") {
         return Some(
@@ -31,11 +29,15 @@ fn of_coercion(told: &str) -> Option<SqlError> {
     let what = &told[..end];
     let call = what.strip_prefix("function ")?;
     let (name, types) = call.strip_suffix(')')?.split_once('(')?;
-    let message = match OPERATORS.iter().find(|(function, _)| *function == name) {
+    let message = match OPERATORS.iter().find(|(functions, _)| functions.contains(&name)) {
         Some((_, operator)) => {
             let (left, right) = types.split_once(", ")?;
             format!("operator does not exist: {left} {operator} {right}")
         }
+        None if matches!(name, "jsonb_in" | "json_in") => {
+            format!("cannot cast type {types} to {}", name.trim_end_matches("_in"))
+        }
+        None if name.starts_with("__") => format!("operator does not exist for types {types}"),
         None if name == "array_has" => {
             let (list, value) = types.split_once(", ")?;
             format!("operator does not exist: {value} = ANY ({list})")
@@ -48,6 +50,25 @@ fn of_coercion(told: &str) -> Option<SqlError> {
     };
     Some(SqlError::new(ErrorKind::Type, message).with_hint(hint))
 }
+
+/// Functions of ours that users write as operators.
+const OPERATORS: [(&[&str], &str); 15] = [
+    (&["array_has_any"], "&&"),
+    (&["array_has_all"], "@>"),
+    (&["__json_get", "__jsonb_get"], "->"),
+    (&["__json_get_text", "__jsonb_get_text"], "->>"),
+    (&["__json_path", "__jsonb_path"], "#>"),
+    (&["__json_path_text", "__jsonb_path_text"], "#>>"),
+    (&["__jsonb_concat"], "||"),
+    (&["__jsonb_contains"], "@>"),
+    (&["__jsonb_delete", "__jsonb_delete_all"], "-"),
+    (&["__jsonb_delete_path"], "#-"),
+    (&["__jsonb_exists"], "?"),
+    (&["__jsonb_exists_any"], "?|"),
+    (&["__jsonb_exists_all"], "?&"),
+    (&["__jsonb_path_is_there"], "@?"),
+    (&["__jsonb_path_holds"], "@@"),
+];
 
 /// Sorts a planner message into our kinds by its words.
 pub(crate) fn from_message(message: &str) -> SqlError {
@@ -204,6 +225,10 @@ fn clause_error(line: &str) -> Option<SqlError> {
                 .with_hint("Compare it with a value, as in x <> 0."),
         );
     }
+    if line.to_lowercase().starts_with("aggregate functions are not allowed in the where clause") {
+        let hint = "Put the condition into HAVING, or aggregate in a derived table.";
+        return Some(SqlError::new(ErrorKind::Invalid, "aggregate functions are not allowed in WHERE").with_hint(hint));
+    }
     if line.to_lowercase().starts_with("aggregate function calls cannot be nested") {
         return Some(SqlError::new(ErrorKind::Invalid, "aggregate function calls cannot be nested").with_hint(
             "Aggregate in a derived table: SELECT max(n) FROM (SELECT count(*) AS n FROM t GROUP BY k) AS c.",
@@ -266,7 +291,8 @@ fn unknown_operation(line: &str) -> Option<&str> {
     if let Some(operation) = rest("cannot infer common string type for string concat operation ") {
         return Some(operation);
     }
-    let operation = rest("cannot get result type for arithmetic operation ")?;
+    let operation = rest("cannot get result type for arithmetic operation ")
+        .or_else(|| rest("cannot get result type for temporal operation "))?;
     Some(operation.split(": ").next().unwrap_or(operation))
 }
 

@@ -28,11 +28,25 @@ pub(crate) fn sql_types(message: &str) -> String {
         out = out.replace(arrow, sql);
     }
     while let Some((before, rest)) = out.split_once("List(")
-        && let Some((element, behind)) = rest.split_once(')')
+        && let Some((element, behind)) = closed(rest)
     {
         out = format!("{before}{element}[]{behind}");
     }
     out
+}
+
+/// What stands before the parenthesis that closes one before the text, and what behind it.
+fn closed(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    let end = text.find(|c| {
+        depth += match c {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        depth < 0
+    })?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// `Int64(1)` as `1`: literals as they were written.

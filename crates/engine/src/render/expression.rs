@@ -270,6 +270,7 @@ impl Compiled {
         let values: Vec<String> = self
             .columns()
             .into_iter()
+            .filter(|column| is_told(self.name_of(*column)))
             .map(|column| {
                 let value = &columns[column];
                 let mut text = String::new();
@@ -282,6 +283,12 @@ impl Compiled {
             .collect();
         if values.is_empty() { message } else { format!("{message} (where {})", values.join(", ")) }
     }
+}
+
+/// Whether the name of a column is one of the query's, not of the planner's: the mark of rows that
+/// are there, and what holds it.
+fn is_told(name: &str) -> bool {
+    !name.contains("__") && name != "present" && !name.contains("when present")
 }
 
 impl Expression for Compiled {

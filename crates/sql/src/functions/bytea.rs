@@ -6,7 +6,8 @@ use std::sync::Arc;
 use datafusion_expr::ScalarUDF;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::rows::RowCall::{Bytes, Int, Text};
+use super::bytes_in::{hexadecimal, read_escaped};
+use super::rows::RowCall::{Bytes, Int, Quoted, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way, by_datafusion};
 use crate::functions::text::md5;
 
@@ -70,6 +71,8 @@ const SUBSTR: &[Way] = &[
 const POSITION: &[Way] = &[
     Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Int, compute: position_in_text },
     Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Int, compute: position },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Int, compute: position },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Int, compute: position },
 ];
 const OCTETS: &[Way] = &[
     Way { takes: &[Text], required: 1, answer: RowAnswer::Int, compute: by_datafusion },
@@ -109,34 +112,27 @@ const SHA512: &[Way] = &[Way {
 }];
 const TRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, true, true)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_both },
 ];
 const LTRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, true, false)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_start },
 ];
 const RTRIM: &[Way] = &[
     Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: by_datafusion },
-    Way {
-        takes: &[Bytes, Bytes],
-        required: 2,
-        answer: RowAnswer::Bytes,
-        compute: |args, _| Ok(trim(args, false, true)),
-    },
+    Way { takes: &[Bytes, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
+    Way { takes: &[Bytes, Quoted], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
+    Way { takes: &[Quoted, Bytes], required: 2, answer: RowAnswer::Bytes, compute: trim_end },
 ];
 const OVERLAY: &[Way] = &[
     Way { takes: &[Text, Text, Int, Int], required: 3, answer: RowAnswer::Text, compute: overlay_text },
     Way { takes: &[Bytes, Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
+    Way { takes: &[Bytes, Quoted, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
+    Way { takes: &[Quoted, Bytes, Int, Int], required: 3, answer: RowAnswer::Bytes, compute: overlay_bytes },
 ];
 const ENCODE: &[Way] = &[Way { takes: &[Bytes, Text], required: 2, answer: RowAnswer::Text, compute: encode }];
 const DECODE: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: RowAnswer::Bytes, compute: decode }];
@@ -151,57 +147,6 @@ const CONVERT_TO: &[Way] = &[Way { takes: &[Text, Text], required: 2, answer: Ro
 const BIT_COUNT: &[Way] = &[Way { takes: &[Bytes], required: 1, answer: RowAnswer::Long, compute: bit_count }];
 
 type Answered = Result<Out, String>;
-
-/// Bytes as PostgreSQL reads them: `\x` and pairs of hexadecimal digits, or a text with `\\` for a
-/// backslash and `\ooo` for other bytes.
-///
-/// # Errors
-/// If the text is neither.
-pub(crate) fn read(text: &str) -> Result<Vec<u8>, String> {
-    match text.strip_prefix("\\x") {
-        Some(digits) => hexadecimal(digits),
-        None => read_escaped(text).ok_or_else(|| "invalid input syntax for type bytea".into()),
-    }
-}
-
-/// Pairs of hexadecimal digits, with blanks between pairs.
-fn hexadecimal(digits: &str) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(digits.len() / 2);
-    let mut rest = digits.chars();
-    let value = |c: char| c.to_digit(16).ok_or_else(|| format!("invalid hexadecimal digit: \"{c}\""));
-    while let Some(first) = rest.next() {
-        if matches!(first, ' ' | '\n' | '\t' | '\r') {
-            continue;
-        }
-        let first = value(first)?;
-        let Some(second) = rest.next() else { return Err("invalid hexadecimal data: odd number of digits".into()) };
-        bytes.push((first * 16 + value(second)?) as u8);
-    }
-    Ok(bytes)
-}
-
-fn read_escaped(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        rest = match (first, behind) {
-            (b'\\', [b'\\', behind @ ..]) => {
-                bytes.push(b'\\');
-                behind
-            }
-            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', behind @ ..]) => {
-                bytes.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
-                behind
-            }
-            (b'\\', _) => return None,
-            _ => {
-                bytes.push(*first);
-                behind
-            }
-        };
-    }
-    Some(bytes)
-}
 
 fn encode(args: &[RowValue], _: &mut Patterns) -> Answered {
     let bytes = args[0].bytes();
@@ -342,6 +287,18 @@ fn digest(bytes: &[u8]) -> Answered {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn trim_both(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, true, true))
+}
+
+fn trim_start(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, true, false))
+}
+
+fn trim_end(args: &[RowValue], _: &mut Patterns) -> Answered {
+    Ok(trim(args, false, true))
 }
 
 fn trim(args: &[RowValue], at_start: bool, at_end: bool) -> Out {

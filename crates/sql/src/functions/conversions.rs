@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::functions::bytea::read as read_bytes;
+use crate::functions::bytes_in::read as read_bytes;
 use crate::time::moments::End;
 
 /// What makes a column another type.

@@ -16,7 +16,7 @@ use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use arrow::util::display::array_value_to_string;
 
-use crate::functions::bytea;
+use crate::functions::bytes_in;
 use crate::functions::decimal_text::plain_decimal;
 use crate::functions::numeric_casts::convert_plain;
 use crate::functions::numerics::{converts, is_convertible};
@@ -72,7 +72,7 @@ fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, Strin
     let mut bytes = BinaryViewBuilder::with_capacity(texts.len());
     for text in texts {
         match text {
-            Some(text) => bytes.append_value(bytea::read(text)?),
+            Some(text) => bytes.append_value(bytes_in::read(text)?),
             None => bytes.append_null(),
         }
     }

@@ -13,6 +13,7 @@ pub(crate) mod at_time_zone;
 pub(crate) mod bounded;
 pub(crate) mod branches;
 pub(crate) mod bytea;
+pub(crate) mod bytes_in;
 mod call_names;
 pub(crate) mod cast_to_text;
 pub(crate) mod checked;

@@ -21,6 +21,7 @@ use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::bytes_in;
 use super::forms::UUID_IN;
 use crate::regex::{Flags, Regex};
 use crate::resolve::documents::marked_field;
@@ -35,6 +36,9 @@ pub(crate) enum RowCall {
     /// A whole number of at most four bytes.
     Int4,
     Bytes,
+    /// A literal in quotes, which is read as bytes. (Other texts are refused when calls are
+    /// settled.)
+    Quoted,
 }
 
 /// What a function gives.
@@ -170,7 +174,7 @@ impl RowFunction {
 fn takes(kind: RowCall, is: &DataType) -> bool {
     is.is_null()
         || match kind {
-            RowCall::Text => is_text(is),
+            RowCall::Text | RowCall::Quoted => is_text(is),
             RowCall::Int => is.is_integer(),
             RowCall::Int4 => matches!(is, DataType::Int8 | DataType::Int16 | DataType::Int32),
             RowCall::Bytes => is_bytes(is),
@@ -183,7 +187,7 @@ pub(crate) fn is_bytes(is: &DataType) -> bool {
 
 fn arrow_type(kind: RowCall) -> DataType {
     match kind {
-        RowCall::Text => DataType::Utf8View,
+        RowCall::Text | RowCall::Quoted => DataType::Utf8View,
         RowCall::Int => DataType::Int64,
         RowCall::Int4 => DataType::Int32,
         RowCall::Bytes => DataType::BinaryView,
@@ -245,7 +249,10 @@ impl ScalarUDFImpl for RowFunction {
         }
         let columns = args.args.iter().zip(way.takes);
         let columns = columns
-            .map(|(arg, kind)| Ok(cast(&arg.to_array(args.number_rows)?, &arrow_type(*kind))?))
+            .map(|(arg, kind)| {
+                let column = cast(&arg.to_array(args.number_rows)?, &arrow_type(*kind))?;
+                if *kind == RowCall::Quoted { read_quoted(&column) } else { Ok(column) }
+            })
             .collect::<DfResult<Vec<ArrayRef>>>()?;
         let mut patterns = Patterns::default();
         let mut builder = Builder::new(way.answer);
@@ -264,6 +271,24 @@ impl ScalarUDFImpl for RowFunction {
         }
         Ok(ColumnarValue::Array(builder.finish()))
     }
+}
+
+fn read_quoted(column: &ArrayRef) -> DfResult<ArrayRef> {
+    let mut read = BinaryViewBuilder::with_capacity(column.len());
+    for text in column.as_string_view() {
+        match text.map(bytes_in::read).transpose() {
+            Ok(bytes) => read.append_option(bytes),
+            Err(problem) => return exec_err!("{problem}"),
+        }
+    }
+    Ok(Arc::new(read.finish()))
+}
+
+/// The arguments of a call that are literals in quotes to be read as bytes, by their places.
+pub(crate) fn quoted_places(function: &ScalarUDF, types: &[DataType]) -> Vec<usize> {
+    let way = function.inner().downcast_ref::<RowFunction>().and_then(|function| function.way(types));
+    let places = way.into_iter().flat_map(|way| way.takes.iter().take(types.len()).enumerate());
+    places.filter(|(_, kind)| **kind == RowCall::Quoted).map(|(place, _)| place).collect()
 }
 
 fn answer_type(answer: RowAnswer) -> DataType {
@@ -295,7 +320,7 @@ fn value(column: &ArrayRef, kind: RowCall, row: usize) -> RowValue<'_> {
         RowCall::Text => RowValue::Text(column.as_string_view().value(row)),
         RowCall::Int => RowValue::Int(column.as_primitive::<Int64Type>().value(row)),
         RowCall::Int4 => RowValue::Int(i64::from(column.as_primitive::<Int32Type>().value(row))),
-        RowCall::Bytes => RowValue::Bytes(column.as_binary_view().value(row)),
+        RowCall::Bytes | RowCall::Quoted => RowValue::Bytes(column.as_binary_view().value(row)),
     }
 }
 

@@ -32,6 +32,13 @@ const LIBRARY_WORDS: &[&str] = &[
     "Struct(",
     "Signature",
     "NULLS LAST",
+    "common type to coerce",
+    "Consider using",
+    "temporal operation",
+    "Invalid argument error",
+    "when present",
+    "jsonb_in",
+    "1[])",
 ];
 
 fn root() -> PathBuf {

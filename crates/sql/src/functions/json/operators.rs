@@ -3,7 +3,7 @@
 //! An operator is one of documents if a side is marked as one, or if texts have no such operator.
 
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::{DFSchema, Result as DfResult};
+use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::ExprSchemable;
 use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::RawBinaryExpr;
@@ -14,7 +14,7 @@ use crate::functions::enumerations;
 use crate::functions::interval_lists::{INTERVAL_KEY, is_list_of_intervals};
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
-use crate::resolve::type_names::is_text;
+use crate::resolve::type_names::{is_text, sql_name};
 
 /// The function whose texts have the order of documents.
 const ORDER: &str = "__jsonb_order";
@@ -58,6 +58,19 @@ pub(crate) fn plan(
     let swapped = |name: &str| Some(call(name, vec![expr.right.clone(), expr.left.clone()]));
     let is_list = matches!(right, DataType::List(_));
     let of_form = |json: &str, jsonb: &str| both(if left_form == Some(DocumentForm::Jsonb) { jsonb } else { json });
+    let is_readable = |form: Option<DocumentForm>, is: &DataType| form.is_some() || is_text(is);
+    let is_compared =
+        matches!(expr.op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq | Op::AtArrow | Op::ArrowAt);
+    let is_known = is_readable(left_form, left) && is_readable(right_form, right);
+    if is_document && is_compared && !is_known {
+        let shown = |form: Option<DocumentForm>, is| match form {
+            Some(DocumentForm::Jsonb) => "jsonb".to_owned(),
+            Some(_) => "json".to_owned(),
+            None => sql_name(is),
+        };
+        let (left, right) = (shown(left_form, left), shown(right_form, right));
+        return plan_err!("operator does not exist: {left} {} {right}", expr.op);
+    }
     Ok(match expr.op {
         Op::Arrow => of_form("__json_get", "__jsonb_get"),
         Op::LongArrow => of_form("__json_get_text", "__jsonb_get_text"),

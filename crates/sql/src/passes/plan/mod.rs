@@ -73,6 +73,16 @@ enum Step {
     Repeated,
 }
 
+/// Before all steps, since the steps for common forms are then those of the plan.
+const BESIDE: Pass<fn(LogicalPlan) -> DfResult<LogicalPlan>> = Pass {
+    name: "entries of FROM beside rows",
+    run: unnest::beside::flatten,
+    gives: "projections, filters and lists over the rows before a LATERAL entry, in place of a join with it",
+    reason: "decorrelate_lateral_join takes conditions of equality only, and joins",
+    example: "SELECT t.k, y.z, e.n FROM t, LATERAL (SELECT t.x + 1 AS z) AS y, generate_series(1, y.z) AS e(n)",
+    without: Loss::Cost,
+};
+
 const LITERALS_IN_UNION: &str = "literals in UNION";
 const TESTS_OF_JOINS: &str = "subqueries in the ON of outer joins";
 
@@ -194,6 +204,11 @@ pub(crate) fn optimise(
     if !unnest::has_subqueries(&plan) {
         return steps(plan, config, clock, chosen);
     }
+    let plan = match chosen.runs(BESIDE.name) {
+        // (The general method may have a rule for what fails there.)
+        true => (BESIDE.run)(plan.clone()).unwrap_or(plan),
+        false => plan,
+    };
     // (DataFusion pulls conditions out of LATERAL through windows and limits.)
     let is_lateral = unnest::is_lateral(&plan);
     let first = match is_lateral {
@@ -251,6 +266,7 @@ fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: C
 /// The rewrites, in the order in which they run.
 pub(crate) fn described() -> Vec<PassEntry> {
     let mut described: Vec<PassEntry> = options::described().collect();
+    described.push(BESIDE.described("a plan"));
     for step in STEPS {
         match step {
             Step::Plan(pass) => described.push(pass.described("a plan")),

@@ -18,7 +18,8 @@ use datafusion_expr::sqlparser::ast::{
     UnaryOperator,
 };
 
-use super::subquery::{in_as_count, is_aggregate, is_plain};
+use super::counts::in_as_count;
+use super::subquery::{is_aggregate, is_plain};
 use crate::error::{Result, SqlError};
 use crate::resolve::catalog::Catalog;
 use crate::syntax::names::fold;

@@ -231,7 +231,10 @@ struct Seen<'a> {
 
 impl Looking for Seen<'_> {
     fn table_factor(&mut self, factor: &TableFactor) -> Look {
-        if let TableFactor::Derived { alias: Some(alias), .. } = factor {
+        if let TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. } = factor
+        {
             self.tables.insert(fold(&alias.name));
         }
         if let TableFactor::Table { name, alias, .. } = factor

@@ -86,7 +86,7 @@ pub(super) fn tables_of(select: &Select) -> Option<Vec<String>> {
 }
 
 /// The name that a table's columns are qualified by.
-fn shown_name(factor: &TableFactor) -> Option<String> {
+pub(super) fn shown_name(factor: &TableFactor) -> Option<String> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
             Some(fold(&alias.name))
@@ -97,7 +97,7 @@ fn shown_name(factor: &TableFactor) -> Option<String> {
 }
 
 /// What a query selects that does nothing else.
-fn selected(query: &Query) -> Option<&Expr> {
+pub(super) fn selected(query: &Query) -> Option<&Expr> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let Select { distinct: None, from, selection: None, having: None, group_by, projection, .. } = select.as_ref()
     else {
@@ -115,7 +115,7 @@ fn selected(query: &Query) -> Option<&Expr> {
 }
 
 /// Whether a call is one of an aggregate.
-fn is_total(function: &Function) -> bool {
+pub(super) fn is_total(function: &Function) -> bool {
     let name = function.name.to_string().to_lowercase();
     function.over.is_none() && (FUNCTIONS.aggregate.contains_key(&name) || is_written_aggregate(&name))
 }

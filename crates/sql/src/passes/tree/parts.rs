@@ -5,9 +5,9 @@ use datafusion_expr::sqlparser::ast::TableFactor;
 use super::hooks::{Hooks, NONE};
 use super::names::{name_derived, name_repeated, rename_reference, rename_table, rename_wildcards};
 use super::{
-    array_query, asof, calls, case, columns, compared_list, distinct_on, frame_bounds, grouped_casts, json_lists,
-    lateral, literal, membership, merged, order_names, output_names, refuse, repeated_columns, rows, series, session,
-    set_operations, similar, split_table, subquery, symmetric, unnested_names, window_table,
+    array_query, asof, calls, case, columns, compared_list, counts, distinct_on, frame_bounds, grouped_casts,
+    json_lists, lateral, literal, membership, merged, order_names, output_names, refuse, repeated_columns, rows,
+    series, session, set_operations, similar, split_table, subquery, symmetric, unnested_names, window_table,
 };
 use crate::passes::pass::{Loss, Pass};
 
@@ -204,15 +204,9 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         without: Loss::Failure,
     },
     Pass {
-        name: "unnest lists beside their table",
-        run: Hooks {
-            ordered: Some(|select, order_by, names| {
-                let Some(catalog) = names.catalog else { return Ok(()) };
-                lateral::write_out(select, order_by, names.reachable(), catalog)
-            }),
-            ..NONE
-        },
-        gives: "a derived table of the rows with their elements",
+        name: "functions beside their table",
+        run: Hooks { ordered: Some(|select, _, _| lateral::write_out(select)), ..NONE },
+        gives: "a LATERAL query that unnests in its select list",
         reason: "DataFusion unnests in a select list only",
         example: "SELECT w.k, e.x FROM w, unnest(w.a) AS e(x)",
         without: Loss::Failure,
@@ -342,7 +336,7 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
     },
     Pass {
         name: "count members in select lists",
-        run: Hooks { select: Some(|select, _| subquery::count_in_projection(select)), ..NONE },
+        run: Hooks { select: Some(|select, _| counts::count_in_projection(select)), ..NONE },
         gives: "counts in place of EXISTS, IN, ANY and ALL",
         reason: "DataFusion plans these in filters only",
         example: "SELECT k, k IN (SELECT x FROM u) AS found FROM t",

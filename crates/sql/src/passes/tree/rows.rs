@@ -7,8 +7,10 @@
 //!     (a, b) BETWEEN (c, d) AND (e, f)    (a, b) >= (c, d) AND (a, b) <= (e, f)
 //!     (a, b) IN ((c, d), ..)              (a = c AND b = d) OR ..
 //!     (a, b) < (query)                    (SELECT (a, b) < (c, d) FROM (query) q(c, d))
-//!     (a, b) IN (query)                   EXISTS (SELECT 1 FROM (query) q(c, d) WHERE c = a AND d = b)
+//!     (a, b) IN (query)                   EXISTS (SELECT 1 FROM (query) q(c, d) WHERE c = a AND ..)
 //!     (a, b) NOT IN (query)               NOT EXISTS (.. WHERE (c = a AND d = b) IS NOT FALSE)
+//!     (a, b) < ANY (query)                EXISTS (SELECT 1 FROM (query) q(c, d) WHERE a < c OR ..)
+//!     (a, b) < ALL (query)                NOT (a, b) >= ANY (query)
 //!     (a, b) OVERLAPS (c, d)              CASE of their order
 //!     (a, b) IS NULL, IS NOT NULL         all of them are
 //!     (a, b) IS DISTINCT FROM (c, d)      any is
@@ -22,6 +24,7 @@ use datafusion_expr::sqlparser::ast::{
     Query, Select, UnaryOperator,
 };
 
+use super::counts::opposite;
 use super::names::name_items;
 use super::subquery::around;
 use crate::error::{ErrorKind, Result, SqlError};
@@ -48,7 +51,11 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
             None => None,
         },
         Expr::InSubquery { expr, subquery, negated } => match row(expr) {
-            Some(left) => Some(in_query(&left, subquery, *negated)?),
+            Some(left) => Some(in_query(&left, &BinaryOperator::Eq, subquery, *negated)?),
+            None => None,
+        },
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => match tested(expr) {
+            Some(Tested { left, op, query, negated }) => Some(in_query(&left, &op, query, negated)?),
             None => None,
         },
         Expr::IsNull(value) => row(value).and_then(|row| each(row, Expr::IsNull)),
@@ -67,6 +74,25 @@ pub(super) fn spell(expr: &mut Expr) -> Result<()> {
         *expr = spelt;
     }
     Ok(())
+}
+
+/// A row compared with some row of a query; a comparison with all is the negation of another.
+pub(super) struct Tested<'a> {
+    pub(super) left: Vec<Expr>,
+    pub(super) op: BinaryOperator,
+    pub(super) query: &'a Query,
+    pub(super) negated: bool,
+}
+
+/// `(a, b) op ANY (query)` and `(a, b) op ALL (query)`.
+pub(super) fn tested(expr: &Expr) -> Option<Tested<'_>> {
+    let (left, op, right, negated) = match expr {
+        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op.clone(), right, false),
+        Expr::AllOp { left, compare_op, right } => (left, opposite(compare_op)?, right, true),
+        _ => return None,
+    };
+    let Expr::Subquery(query) = right.as_ref() else { return None };
+    row(left).map(|left| Tested { left, op, query, negated })
 }
 
 /// A row compared with the one row of a query.
@@ -186,12 +212,12 @@ fn in_rows(left: &[Expr], list: &[Expr], negated: bool) -> Result<Option<Expr>> 
     Ok(if negated { any.map(not) } else { any })
 }
 
-/// `(a, b) IN (query)` as a value: NULL where no row is equal, but one may be.
-fn in_query(left: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
-    let equal = some_row(left, query, "IS TRUE")?;
-    let open = some_row(left, query, "IS NULL")?;
+/// `(a, b) op ANY (query)` as a value: NULL where the comparison is true of no row, but may be.
+fn in_query(left: &[Expr], op: &BinaryOperator, query: &Query, negated: bool) -> Result<Expr> {
+    let met = some_row(left, op, query, "IS TRUE")?;
+    let open = some_row(left, op, query, "IS NULL")?;
     let (found, missed) = if negated { ("false", "true") } else { ("true", "false") };
-    parse_expr(&format!("(CASE WHEN {equal} THEN {found} WHEN {open} THEN NULL ELSE {missed} END)"))
+    parse_expr(&format!("(CASE WHEN {met} THEN {found} WHEN {open} THEN NULL ELSE {missed} END)"))
 }
 
 /// In a condition NULL is as good as false: `(a, b) IN (query)` and its negation there, below AND
@@ -217,25 +243,49 @@ fn spell_condition(expr: &mut Expr) -> Result<()> {
         }
         Expr::InSubquery { expr: value, subquery, negated } => {
             let Some(left) = row(value) else { return Ok(()) };
-            let spelt = match negated {
-                true => not(some_row(&left, subquery, "IS NOT FALSE")?),
-                false => some_row(&left, subquery, "")?,
-            };
-            *expr = spelt;
+            *expr = condition(&left, &BinaryOperator::Eq, subquery, *negated)?;
+            Ok(())
+        }
+        Expr::AnyOp { .. } | Expr::AllOp { .. } => {
+            if let Some(Tested { left, op, query, negated }) = tested(expr) {
+                *expr = condition(&left, &op, query, negated)?;
+            }
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
+fn condition(left: &[Expr], op: &BinaryOperator, query: &Query, negated: bool) -> Result<Expr> {
+    match negated {
+        true => some_row(left, op, query, "IS NOT FALSE").map(not),
+        false => some_row(left, op, query, ""),
+    }
+}
+
+/// The comparison of a row with the columns of a table, as text.
+///
+/// # Errors
+/// `Invalid` for an operator that compares no rows.
+pub(super) fn test_of(left: &[Expr], op: &BinaryOperator, table: &str, columns: &[String]) -> Result<String> {
+    if *op == BinaryOperator::Eq {
+        let equal = left.iter().zip(columns).map(|(value, column)| format!("{table}.{column} = ({value})"));
+        return Ok(equal.collect::<Vec<_>>().join(" AND "));
+    }
+    let right: Vec<Expr> =
+        columns.iter().map(|column| parse_expr(&format!("{table}.{column}"))).collect::<Result<_>>()?;
+    match compared(op, left, &right)? {
+        Some(test) => Ok(test.to_string()),
+        None => Err(SqlError::unsupported(format!("{op} of rows"), "Compare rows by =, <>, <, <=, > and >=.")),
+    }
+}
+
 /// Whether the comparison of a row with some row of a query is so.
-fn some_row(left: &[Expr], query: &Query, test: &str) -> Result<Expr> {
+fn some_row(left: &[Expr], op: &BinaryOperator, query: &Query, test: &str) -> Result<Expr> {
     let columns: Vec<String> = (0..left.len()).map(|n| format!("__c{n}")).collect();
-    let conditions: Vec<String> =
-        left.iter().zip(&columns).map(|(value, column)| format!("__row.{column} = ({value})")).collect();
     let condition = match test {
-        "" => conditions.join(" AND "),
-        test => format!("({}) {test}", conditions.join(" AND ")),
+        "" => test_of(left, op, "__row", &columns)?,
+        test => format!("({}) {test}", test_of(left, op, "__row", &columns)?),
     };
     let text = format!("SELECT 1 FROM (SELECT 1) AS __row({}) WHERE {condition}", columns.join(", "));
     let mut query = query.clone();

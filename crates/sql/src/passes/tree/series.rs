@@ -123,7 +123,7 @@ fn own_names(name: &str, factor: &TableFactor) -> Vec<String> {
 }
 
 /// A function of values in FROM: one row of its answer.
-fn value(factor: &TableFactor) -> Option<Series> {
+pub(super) fn value(factor: &TableFactor) -> Option<Series> {
     let TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } = factor else { return None };
     let function = name.to_string().to_lowercase();
     if !FUNCTIONS.scalar.contains_key(&function) {

@@ -4,7 +4,7 @@
 //!   ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM
 //!   t HAVING c)` a `CASE` of the condition.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
-//! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts.
+//! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts (`counts`).
 //! - `= ANY` and `<> ALL` become `IN` and `NOT IN`.
 //! - `IN`, `ANY` and `ALL` of an aggregate without groups, which is one row, become comparisons
 //!   with it.
@@ -12,10 +12,11 @@
 
 use datafusion_expr::sqlparser::ast::{
     self, BinaryOperator, Distinct, Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SelectItem, SetExpr,
-    UnaryOperator, Visit,
+    Visit,
 };
 use datafusion_expr::sqlparser::parser::Parser;
 
+use super::counts::more_than;
 use super::expression_names::item_name;
 use super::rows::row;
 use super::series::gives_rows;
@@ -25,7 +26,7 @@ use crate::passes::tree::json_lists::is_written_aggregate;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::fold;
 use crate::syntax::template::template;
-use crate::syntax::walk::{Changing, change, change_outside_queries, look_outside_queries};
+use crate::syntax::walk::look_outside_queries;
 
 /// `x op ANY (query)` is `x op (query)` where the query is an aggregate without groups.
 ///
@@ -45,7 +46,7 @@ pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
         SetExpr::Select(select) => select.projection.len() == 1 && select.having.is_none() && is_total(query),
         _ => false,
     };
-    if one_row && !matches!(left.as_ref(), Expr::Tuple(_)) {
+    if one_row && row(left).is_none() {
         let left = Box::new(Expr::Nested(left.clone()));
         let comparison = Expr::BinaryOp { left, op, right: Box::new(Expr::Subquery(query.clone())) };
         *expr = Expr::Nested(Box::new(comparison));
@@ -54,10 +55,16 @@ pub(super) fn compare_with_one_row(expr: &mut Expr) -> Result<()> {
 }
 
 /// Whether a query is an aggregate without groups: one row, unless HAVING removes it.
-fn is_total(query: &Query) -> bool {
+pub(super) fn is_total(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let shape = Shape::of(select);
-    shape.aggregates && !shape.groups && !shape.lists && query.limit_clause.is_none() && query.fetch.is_none()
+    let is_kept = select.qualify.is_none();
+    is_kept
+        && shape.aggregates
+        && !shape.groups
+        && !shape.lists
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
 }
 
 /// `x IN (VALUES ..)` is `x IN (SELECT c FROM (VALUES ..) AS v(c))`, and so it is with rows.
@@ -116,7 +123,9 @@ pub(super) fn any_to_in(expr: &mut Expr) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
-        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => return name_compared(right),
+        Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } if row(left).is_none() => {
+            return name_compared(right);
+        }
         _ => return Ok(()),
     };
     if let Expr::Subquery(subquery) = right.as_ref() {
@@ -267,7 +276,7 @@ fn first_of(query: &mut Query, value: &Expr) -> Result<()> {
     Ok(())
 }
 
-fn set_projection(query: &mut Query, value: Expr) {
+pub(super) fn set_projection(query: &mut Query, value: Expr) {
     query.order_by = None;
     query.limit_clause = None;
     if let SetExpr::Select(select) = query.body.as_mut() {
@@ -321,18 +330,20 @@ pub(super) fn expr(text: &str) -> Result<Expr> {
 
 /// What a select does to the rows of its tables.
 #[derive(Default)]
-struct Shape {
-    aggregates: bool,
-    groups: bool,
+pub(super) struct Shape {
+    pub(super) aggregates: bool,
+    pub(super) groups: bool,
     windows: bool,
     /// Lists become rows.
-    lists: bool,
+    pub(super) lists: bool,
 }
 
 impl Shape {
-    fn of(select: &Select) -> Self {
+    pub(super) fn of(select: &Select) -> Self {
         let mut shape = Shape {
             groups: !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty()),
+            // (QUALIFY is a condition on numbers of rows.)
+            windows: select.qualify.is_some(),
             ..Shape::default()
         };
         for item in &select.projection {
@@ -382,133 +393,5 @@ impl Shape {
                 self.aggregates = true;
             }
         });
-    }
-}
-
-/// Rewrites `EXISTS` and `IN` in a select list.
-pub(super) fn count_in_projection(select: &mut Select) -> Result<()> {
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            change_outside_queries(expr, &mut count)?;
-        }
-    }
-    Ok(())
-}
-
-fn count(expr: &mut Expr) -> Result<()> {
-    *expr = match expr {
-        // One row or none: the plan says which.
-        Expr::Exists { subquery, .. } if is_total(subquery) => return Ok(()),
-        Expr::Exists { subquery, negated } => more_than(0, (**subquery).clone(), *negated)?,
-        Expr::InSubquery { expr: value, subquery, negated } => in_as_count(value, subquery, *negated)?,
-        Expr::AnyOp { left, compare_op, right, .. } => match right.as_ref() {
-            Expr::Subquery(query) => any_as_count(left, compare_op, query)?,
-            _ => return Ok(()),
-        },
-        Expr::AllOp { left, compare_op, right } => match (right.as_ref(), opposite(compare_op)) {
-            (Expr::Subquery(query), Some(op)) => not(any_as_count(left, &op, query)?),
-            _ => return Ok(()),
-        },
-        _ => return Ok(()),
-    };
-    Ok(())
-}
-
-/// The comparison that is true where the other is false.
-fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
-    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    match op {
-        Eq => Some(NotEq),
-        NotEq => Some(Eq),
-        Lt => Some(GtEq),
-        LtEq => Some(Gt),
-        Gt => Some(LtEq),
-        GtEq => Some(Lt),
-        _ => None,
-    }
-}
-
-fn not(expr: Expr) -> Expr {
-    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
-}
-
-/// Whether a query has more than `n` rows.
-fn more_than(n: u64, mut query: Query, negated: bool) -> Result<Expr> {
-    let test = if negated { format!("count(*) <= {n}") } else { format!("count(*) > {n}") };
-    let plain = match query.body.as_ref() {
-        SetExpr::Select(select) => {
-            let shape = Shape::of(select);
-            let distinct = n > 0 && select.distinct.is_some();
-            let repeats = shape.aggregates || shape.groups || shape.lists || distinct;
-            !repeats && query.limit_clause.is_none() && !select.from.is_empty()
-        }
-        _ => false,
-    };
-    if plain {
-        set_projection(&mut query, expr(&test)?);
-        return Ok(Expr::Subquery(Box::new(query)));
-    }
-    Ok(Expr::Subquery(around(&format!("SELECT {test} FROM (SELECT 1) AS __any(__c)"), query)?))
-}
-
-/// `x IN (query)` in three values.
-pub(super) fn in_as_count(value: &Expr, query: &Query, negated: bool) -> Result<Expr> {
-    let answer = match row(value) {
-        Some(columns) => row_as_count(&columns, query)?,
-        None => any_as_count(value, &BinaryOperator::Eq, query)?,
-    };
-    Ok(if negated { not(answer) } else { answer })
-}
-
-/// `(a, b) IN (query)` in three values: true for a match, null where NULLs leave a match open, else
-/// false.
-fn row_as_count(columns: &[Expr], query: &Query) -> Result<Expr> {
-    let names: Vec<String> = (0..columns.len()).map(|at| format!("__c{at}")).collect();
-    let tests = columns.iter().zip(&names).map(|(column, name)| format!("({column}) = __in.{name}"));
-    let test = tests.collect::<Vec<_>>().join(" AND ");
-    let counting = |condition: String| -> Result<Expr> {
-        let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in({}) WHERE {condition}", names.join(", "));
-        Ok(Expr::Subquery(around(&text, query.clone())?))
-    };
-    let (matches, open) = (counting(test.clone())?, counting(format!("({test}) IS NULL"))?);
-    let mut answer = expr("nullif(CASE WHEN (SELECT 1) THEN 1 WHEN (SELECT 2) THEN 2 ELSE 0 END, 2) = 1")?;
-    change(&mut answer, &mut FillIn([Some(matches), Some(open), None, None]))?;
-    Ok(answer)
-}
-
-/// `x op ANY (query)` in three values: true for a match, null for want of knowledge, else false.
-fn any_as_count(value: &Expr, op: &BinaryOperator, query: &Query) -> Result<Expr> {
-    let counting = |condition: &str| -> Result<Expr> {
-        let text = format!("SELECT count(*) > 0 FROM (SELECT 1) AS __in(__c) {condition}");
-        Ok(Expr::Subquery(around(&text, query.clone())?))
-    };
-    let matches = counting(&format!("WHERE ({value}) {op} __in.__c"))?;
-    let any = counting("")?;
-    let any_null = counting("WHERE __in.__c IS NULL")?;
-    // (The text holds nothing of a user's, so each place in it is ours.)
-    // Numbers, not truth values: DataFusion would spell a truth-valued CASE out, and repeat the
-    // subqueries.
-    let mut answer = expr(
-        "nullif(CASE WHEN (SELECT 1) THEN 1 WHEN (SELECT 4) IS NULL AND (SELECT 2) THEN 2 WHEN (SELECT 3) THEN 2 ELSE 0 END, 2) = 1",
-    )?;
-    let value = Expr::Nested(Box::new(value.clone()));
-    change(&mut answer, &mut FillIn([Some(matches), Some(any), Some(any_null), Some(value)]))?;
-    Ok(answer)
-}
-
-/// Puts expressions in the places of `(SELECT 1)` to `(SELECT 4)`, each once. What is put in is not
-/// walked.
-struct FillIn([Option<Expr>; 4]);
-
-impl Changing for FillIn {
-    fn after_expr(&mut self, expr: &mut Expr) -> Result<()> {
-        if let Expr::Subquery(query) = expr
-            && let Some(n) =
-                ["SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4"].iter().position(|text| query.to_string() == *text)
-            && let Some(condition) = self.0[n].take()
-        {
-            *expr = condition;
-        }
-        Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use super::hooks::{Hooks, NONE};
 use super::parts::PARTS;
 use super::{
-    array_calls, conditions, distinct_from, fetch, grouping, inner_order, limits, named_windows, null_treatments,
-    outer_aggregates, outer_groups, positions, record_parts, records, recursion, refuse, reg_types, shadowed, star,
-    subquery, system, type_kinds, values_queries, values_types, vectors, whole_rows,
+    array_calls, conditions, distinct_from, fetch, grouping, inner_order, lifted_aggregates, limits, named_windows,
+    null_treatments, outer_aggregates, outer_groups, positions, record_parts, records, recursion, refuse, reg_types,
+    shadowed, star, subquery, system, type_kinds, values_queries, values_types, vectors, whole_rows,
 };
 use crate::passes::pass::{Loss, Pass};
 use crate::passes::plan::repeated_rows;
@@ -262,6 +262,7 @@ const TESTS: &[Pass<Hooks>] = &[
         example: "SELECT k, (SELECT sum(u.x) FROM u WHERE u.k = t.k GROUP BY t.k) AS q FROM t",
         without: Loss::WrongAnswer,
     },
+    LIFTED_AGGREGATES,
     Pass {
         name: "aggregates of outer columns in subqueries",
         run: Hooks { expr: Some(|expr, _| outer_aggregates::lift(expr)), ..NONE },
@@ -327,6 +328,21 @@ const TESTS: &[Pass<Hooks>] = &[
         without: Loss::Cost,
     },
 ];
+
+const LIFTED_AGGREGATES: Pass<Hooks> = Pass {
+    name: "aggregates of the query around a subquery",
+    run: Hooks {
+        ordered: Some(|select, order_by, names| match names.catalog {
+            Some(catalog) => lifted_aggregates::lift(select, order_by, names.reachable(), catalog),
+            None => Ok(()),
+        }),
+        ..NONE
+    },
+    gives: "columns of a derived table of the groups, in place of such aggregates and the query's own",
+    reason: "DataFusion takes every aggregate for one of the query in which it stands",
+    example: "SELECT k FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM u WHERE u.x > sum(t.x))",
+    without: Loss::Failure,
+};
 
 /// Last, since the operators have no spelling that the parser reads, and others look for arrays.
 const OPERATORS: &[Pass<Hooks>] = &[

@@ -30,6 +30,7 @@
 //!
 //! Source: Neumann and Kemper, *Unnesting Arbitrary Queries*, BTW 2015, sections 3 and 4.
 
+pub(crate) mod beside;
 mod free;
 pub(crate) mod grouping_sets;
 pub(crate) mod guards;
@@ -38,6 +39,7 @@ mod loops;
 mod replaced;
 mod rows;
 pub(crate) mod shared;
+mod told_keys;
 mod values;
 
 use std::collections::HashMap;

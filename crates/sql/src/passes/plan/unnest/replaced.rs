@@ -55,8 +55,12 @@ impl Replaced<'_> {
         let mut outer_ref_columns = Vec::new();
         for column in free_of(&plan)? {
             let field = self.schema.field_from_column(&column).or_else(|_| own.field_from_column(&column));
-            if let Ok(field) = field {
-                outer_ref_columns.push(Expr::OuterReferenceColumn(field.clone(), column));
+            // (Columns of further out stay as they were.)
+            let is_same = |outer: &&Expr| matches!(outer, Expr::OuterReferenceColumn(_, known) if *known == column);
+            match (field, subquery.outer_ref_columns.iter().find(is_same)) {
+                (Ok(field), _) => outer_ref_columns.push(Expr::OuterReferenceColumn(field.clone(), column)),
+                (Err(_), Some(outer)) => outer_ref_columns.push(outer.clone()),
+                (Err(_), None) => {}
             }
         }
         Ok(Subquery { subquery: Arc::new(plan), outer_ref_columns, spans: subquery.spans })
