@@ -91,6 +91,7 @@ impl PartitionSessions {
         };
     }
 
+    #[expect(clippy::box_collection, reason = "the tree stays where it is")]
     fn of_tree(many: Box<BTreeMap<i64, SessionBounds>>) -> PartitionSessions {
         match (many.len(), many.first_key_value()) {
             (0, _) => PartitionSessions::None,

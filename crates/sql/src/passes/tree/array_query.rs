@@ -138,8 +138,8 @@ fn of_rows(mut query: Query) -> Result<Box<Query>> {
         return around("SELECT array_agg(__c ORDER BY __n) FROM (SELECT 1, 1) AS __array(__c, __n)", query);
     }
     let options = match &order.kind {
-        OrderByKind::Expressions(keys) => keys.first().map(|key| key.options.clone()).unwrap_or_default(),
-        OrderByKind::All(options) => options.clone(),
+        OrderByKind::Expressions(keys) => keys.first().map(|key| key.options).unwrap_or_default(),
+        OrderByKind::All(options) => *options,
     };
     around(&format!("SELECT array_agg(__c ORDER BY __c {options}) FROM (SELECT 1) AS __array(__c)"), query)
 }
