@@ -43,6 +43,7 @@ const QUERIES: &[&str] = &[
     "select a.campaign, v.who from ads a left join views v on v.ad = a.ad and v.cost > 14.5 and v.who <> a.campaign",
     "select a.campaign, v.who from views v full join ads a on v.ad = a.ad and v.part = 1",
     "select ad, unnest(tags) as tag, count(*) from views group by 1, 2",
+    "select v.ad, u.tag, b.n from views v, unnest(v.tags) as u(tag) join (select tags[1] as first, count(*) as n from views group by 1) b on b.first = u.tag",
     "select who, cost from (select *, row_number() over (partition by who order by cost desc, seen) as n from views) t where n <= 2",
     "select extract(hour from seen) as hour, -cost as less, cost * 2 + 1, part / 3, ad % 3, cost::text || 'x', who like 'u1%', seen + interval '1 day' from views",
     "select case when cost > 5 then 'dear' when cost is null then 'none' else 'cheap' end as how, count(*) from views group by 1",
