@@ -127,13 +127,21 @@ impl Line {
         self.feeds.iter_mut().for_each(|feed| feed.pull(frontiers, hold, &mut pulled));
         pulled.n_rows += pulled.out.rows.iter().map(Batch::len).sum::<usize>();
         let (mut came, mut last): (usize, Option<&Working>) = (0, None);
+        let mut is_of_feeds = true;
         for link in &mut self.links {
             if let Link::Count(counting) = link {
+                // (An operator without a tactic of its own holds nothing, but for what the feeds
+                // hold.)
+                let (tactic, is_first) = (last.take(), std::mem::take(&mut is_of_feeds));
                 let feeds = || HeldState {
                     rows: self.feeds.iter().find_map(|feed| feed.state_rows()),
                     bytes: self.feeds.iter().map(|feed| feed.size_bytes()).sum(),
                 };
-                counting.take(&pulled.out.rows, came, || last.map_or_else(feeds, Working::held));
+                counting.take(&pulled.out.rows, came, || match tactic {
+                    Some(tactic) => tactic.held(),
+                    None if is_first => feeds(),
+                    None => HeldState::default(),
+                });
                 continue;
             }
             if let Link::Reach(reach) = link {

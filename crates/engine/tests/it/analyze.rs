@@ -93,6 +93,12 @@ fn one_select_finds_the_operator_that_keeps_most() {
         // (Another view may use the same groups, so they are a part by themselves.)
         assert!(found[0].contains(" Aggregate by x ["), "{found:?}");
         assert!(found[0].ends_with(" true true"), "{found:?}");
+        // An operator without state has none, though it stands behind one that has.
+        let of_stages = "SELECT count(*) FROM anabranch_operators WHERE operator LIKE 'Stage%' AND state_bytes > 0";
+        assert_eq!(ask(session, of_stages), ["0"]);
+        let rows =
+            "SELECT count(*) FROM anabranch_operators WHERE operator LIKE 'Aggregate by x [%' AND state_rows >= 5000";
+        assert_eq!(ask(session, rows), ["1"]);
         // All that SHOW OPERATORS tells is told, and joins and tables take it.
         let n_shown = ask(session, "SHOW OPERATORS").len();
         assert_eq!(ask(session, "SELECT count(*) FROM anabranch_operators"), [n_shown.to_string()]);
