@@ -426,7 +426,8 @@ impl Cutter<'_, '_> {
 
     /// The step whose rows are the part's.
     fn step(&mut self, part: &Part) -> usize {
-        // (A block over a nested one is all of a table, too, but of rows that the nested one makes.)
+        // (A block over a nested one is all of a table, too, but of rows that the nested one
+        // makes.)
         let is_input = part.block.is_table() && part.block.from == table(0);
         if let ([step], true) = (part.inputs.as_slice(), is_input)
             && self.columns(*step).as_ref() == Some(&part.block.names)
