@@ -153,6 +153,9 @@ fn asked(records: &[Record<DefaultColumnType>]) -> BTreeMap<usize, Asked> {
 /// Files whose names mean other tables in the end than when views are made.
 const LEFT_OUT: [&str; 1] = ["definitions"];
 
+/// Files of which few queries can be views: of the system's relations and of expressions that stay.
+const FEW: [&str; 2] = ["expression_indexes", "system"];
+
 /// Runs a file; panics with the queries whose views have other rows.
 pub(super) fn check(name: &str) {
     if LEFT_OUT.contains(&name) {
@@ -181,6 +184,8 @@ pub(super) fn check(name: &str) {
         }
     }
     eprintln!("{name}.slt: {n_made} of {n_asked} queries as views");
+    // (4,088 of 4,539 in all: a session that made none would find no fault.)
+    assert!(3 * n_made >= n_asked || FEW.contains(&name), "{name}.slt: {n_made} of {n_asked} queries are views");
     assert!(
         failures.is_empty(),
         "{name}.slt: {} of {n_made} views differ\n\n{}",
