@@ -47,6 +47,8 @@ struct Installed {
     egress: Egress,
     /// Dataflows whose arrangements it reads.
     uses: BTreeSet<DataflowId>,
+    /// Collections whose changes it reads as they come.
+    follows: BTreeSet<CollectionId>,
     /// How many names own it.
     owners: usize,
     /// Arrangements all rows of which it may look at for ever.
@@ -173,6 +175,11 @@ impl Dataflows {
     /// How many dataflows read arrangements of the dataflow that makes this one.
     pub(crate) fn users(&self, arrangement: ArrangementId) -> usize {
         self.makers.get(&arrangement).map_or(0, |maker| self.readers(*maker))
+    }
+
+    /// Whether a dataflow reads the changes of this collection as they come.
+    pub(crate) fn is_input_read(&self, input: CollectionId) -> bool {
+        self.installed.values().any(|installed| installed.follows.contains(&input))
     }
 
     /// Whether a name owns the dataflow that makes this arrangement.
@@ -310,10 +317,10 @@ impl Dataflows {
             }
         }
         let owners = usize::from(is_wanted);
-        let keeps = physical.keeps();
+        let (keeps, follows) = (physical.keeps(), physical.follows());
         let operators = physical.plans.iter().map(|(step, plan)| (step.0, Arc::clone(plan))).collect();
         let (exports, since) = (arrangements.clone(), wanted.as_of);
-        let installed = Installed { name, since, operators, exports, egress, uses, owners, keeps };
+        let installed = Installed { name, since, operators, exports, egress, uses, follows, owners, keeps };
         self.installed.insert(dataflow, installed);
         self.order.push(dataflow);
         (dataflow, arrangements)

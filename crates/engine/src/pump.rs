@@ -19,6 +19,10 @@ use crate::session::outcome::{SourceState, SourceStatus};
 const RATE_SLICES: f64 = 50.0;
 const MICROS: f64 = 1e6;
 
+/// From the last of a source's first readers to its first row: the statements of a script come more
+/// quickly, and a reader that comes behind the first row has the source read again.
+const FIRST_READ_AFTER: Duration = Duration::from_millis(250);
+
 /// All sources of a session, by name.
 #[derive(Default)]
 pub(crate) struct Pump {
@@ -48,6 +52,8 @@ pub(crate) struct Pumped {
     rows_before: u64,
     /// Not to be polled before this time, micros of the session's clock.
     retry_at: i64,
+    /// When a source begins whose first reader has come.
+    begins_at: Option<i64>,
 }
 
 /// How a source is read from its beginning once more.
@@ -145,6 +151,11 @@ impl Pump {
         self.sources.values().map(Pumped::status).collect()
     }
 
+    /// Lets sources that satisfy `which` begin at `now`, if they are about to.
+    pub fn hurry(&mut self, which: impl Fn(&SourceStatus) -> bool, now: i64) {
+        self.sources.values_mut().filter(|source| which(&source.status())).for_each(|source| source.hurry(now));
+    }
+
     /// Whether a source that satisfies `which` still reads.
     pub fn any_running(&self, mut which: impl FnMut(&SourceStatus) -> bool) -> bool {
         self.statuses().iter().any(|status| status.state == SourceState::Running && which(status))
@@ -167,6 +178,7 @@ impl Pumped {
             rows: 0,
             rows_before: 0,
             retry_at: i64::MIN,
+            begins_at: None,
         }
     }
 
@@ -183,7 +195,8 @@ impl Pumped {
         self.unread()
     }
 
-    /// A query reads these columns of what comes; `None` is all. The first one lets reading begin.
+    /// A query reads these columns of what comes; `None` is all. The first one lets reading begin:
+    /// a little later, so that the views of a script that come behind it read the same rows.
     pub fn begin(&mut self, columns: Option<&BTreeSet<usize>>, now: i64) {
         if !self.has_begun {
             match (&mut self.wanted, columns) {
@@ -192,9 +205,21 @@ impl Pumped {
                 (None, Some(_)) => {}
             }
         }
-        if self.state == SourceState::Unread {
-            (self.state, self.started) = (SourceState::Running, now);
+        if self.state == SourceState::Unread || self.begins_at.is_some() {
+            self.state = SourceState::Running;
+            self.begin_at(now.saturating_add(micros(FIRST_READ_AFTER)));
         }
+    }
+
+    /// Lets a source that is about to begin do so at `now`: its rows are waited for.
+    fn hurry(&mut self, now: i64) {
+        if self.begins_at.is_some() {
+            self.begin_at(now);
+        }
+    }
+
+    fn begin_at(&mut self, time: i64) {
+        (self.begins_at, self.started) = (Some(time), time);
     }
 
     /// Whether rows may have passed.
@@ -205,6 +230,21 @@ impl Pumped {
     /// Rows taken in so far.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Whether rows that have passed can be read again.
+    pub fn can_reopen(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// The columns that a reader must give who takes the place of the present one, for a query of
+    /// these columns; `None` is all.
+    pub fn wanted_with(&self, columns: &BTreeSet<usize>) -> Option<BTreeSet<usize>> {
+        match (&self.wanted, &self.state) {
+            (Some(wanted), SourceState::Running) => Some(wanted | columns),
+            (None, SourceState::Running) => None,
+            _ => Some(columns.clone()),
+        }
     }
 
     /// A reader of all columns at the source's beginning.
@@ -228,10 +268,10 @@ impl Pumped {
             .with_hint("DROP the source and create it again; retain = 'all' keeps every row as it comes.")
     }
 
-    /// Goes on with a reader of all columns that has given the same rows.
-    pub fn replace_reader(&mut self, reader: Box<dyn SourceReader>) {
+    /// Goes on with a reader of these columns (`None` is all) that has given the same rows.
+    pub fn replace_reader(&mut self, reader: Box<dyn SourceReader>, wanted: Option<BTreeSet<usize>>) {
         if self.state == SourceState::Running {
-            (self.reader, self.wanted) = (Some(reader), None);
+            (self.reader, self.wanted) = (Some(reader), wanted);
         }
     }
 
@@ -257,6 +297,7 @@ impl Pumped {
             rows,
             rows_before: rows,
             retry_at: i64::MIN,
+            begins_at: None,
         }
     }
 
@@ -309,9 +350,10 @@ impl Pumped {
         if self.state != SourceState::Running {
             return Ok(Pumping::Ended);
         }
-        if now < self.retry_at {
-            return Ok(Pumping::Later(self.retry_at));
+        if let Some(due_at) = self.begins_at.max(Some(self.retry_at)).filter(|at| now < *at) {
+            return Ok(Pumping::Later(due_at));
         }
+        self.begins_at = None;
         let allowed = match self.allowed(now) {
             Ok(allowed) => allowed.min(rows_max).max(1),
             Err(due_at) => return Ok(Pumping::Later(due_at)),

@@ -62,6 +62,15 @@ impl Physical {
         used.collect()
     }
 
+    /// The collections whose changes it reads as they come.
+    pub fn follows(&self) -> BTreeSet<CollectionId> {
+        let followed = self.steps.iter().filter_map(|step| match step {
+            Step::ImportStream { input, .. } => *input,
+            _ => None,
+        });
+        followed.collect()
+    }
+
     /// The existing arrangements all rows of which some join may look at for ever.
     pub fn keeps(&self) -> BTreeSet<ArrangementId> {
         let sides = self.steps.iter().flat_map(|step| match step {

@@ -2,14 +2,18 @@
 //!
 //! Law: a query over such a source has the answer that it has over one that keeps every row. A
 //! reader that comes before reading begins is given what comes, and keeps what its own operators
-//! keep. A reader that comes later finds all rows in an arrangement: the source is read again, as
-//! far as it was read, into a new input. Readers of the earlier inputs are given the same rows on.
+//! keep. For one that comes later the source is read again, as far as it was read, into a new
+//! input. Readers of the earlier inputs are given the same rows on.
 //!
-//! Cost: nothing while readers come first. The first reader that comes later pays a second reading,
-//! and from then on the source keeps every column of every row. Rows are read again in the
+//! - A view reads its columns again, and nothing is kept besides.
+//! - A SELECT or SUBSCRIBE of the source itself, and a view over a source with a watermark (whose
+//!   marks have passed, too), find all rows in an arrangement.
+//!
+//! Cost: nothing while readers come first. A reader that comes later pays a second reading; with an
+//! arrangement, the source keeps every column of every row from then on. Rows are read again in the
 //! statement that needs them; others wait. Decision 0094.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -25,23 +29,102 @@ use crate::connector::{Poll, SourceReader};
 use crate::error::Error;
 
 impl Session {
-    /// Lets the sources begin that `plan` scans. A source that has begun is read again.
+    /// Lets the sources begin that `plan` scans. A source that has begun is read again, and keeps
+    /// its rows from then on.
     pub(super) fn begin_sources(&mut self, plan: &Plan) -> Result<(), Error> {
+        self.begin_sources_for(plan, false).map(|_| ())
+    }
+
+    /// The same for a view, which is made behind this. Returns the sources that are to be read
+    /// again for the view alone, by [`read_late`](Self::read_late).
+    pub(super) fn begin_sources_for(&mut self, plan: &Plan, is_view: bool) -> Result<Vec<Late>, Error> {
         let mut scanned = BTreeMap::new();
         scanned_columns(plan, &mut scanned);
+        let mut late = Vec::new();
         for (name, mut columns) in scanned {
             let Some(object) = self.catalog.find(&name) else { continue };
             columns.extend(object.watermark.as_ref().map(Watermark::column));
-            let is_kept_on_demand = object.is_kept_on_demand();
+            let (is_kept_on_demand, is_readable) = (object.is_kept_on_demand(), object.is_readable());
+            let has_marks = object.watermark.is_some();
             let now = self.options.clock.now_micros();
             let Some(source) = self.pump.get_mut(&name) else { continue };
-            if is_kept_on_demand && source.has_begun() {
-                self.keep_rows(&name)?;
-            } else {
+            if !source.has_begun() {
                 source.begin(Some(&columns), now);
+            } else if is_view && !has_marks && !is_readable && source.can_reopen() {
+                match self.late_input(&name, &columns) {
+                    Ok(one) => late.push(one),
+                    Err(error) => {
+                        self.forget_late(late);
+                        return Err(error);
+                    }
+                }
+            } else if is_kept_on_demand {
+                self.keep_rows(&name)?;
+            }
+        }
+        Ok(late)
+    }
+
+    /// Opens a source once more, for an input of its own.
+    fn late_input(&mut self, name: &str, columns: &BTreeSet<usize>) -> Result<Late, Error> {
+        let before = self.catalog.get(name)?.clone();
+        let source = self.pump.get_mut(name).ok_or_else(|| Error::internal(format!("\"{name}\" is no source")))?;
+        let (mut reader, n_rows, wanted) = (source.reopen()?, source.rows(), source.wanted_with(columns));
+        wanted.as_ref().map_or(Ok(()), |wanted| reader.narrow(wanted))?;
+        let input = self.dataflows.next_collection();
+        self.cluster.create_input(input, self.timeline.upper());
+        let maintained = before.maintained.clone().map(|maintained| Maintained { collection: input, ..maintained });
+        let retain = match before.retain {
+            Retain::Nothing { .. } => Retain::Nothing { passed: false },
+            other => other,
+        };
+        self.set_kept(name, retain, maintained);
+        Ok(Late { before, input, reader, n_rows, wanted })
+    }
+
+    /// Reads sources again for a dataflow that was made behind
+    /// [`begin_sources_for`](Self::begin_sources_for).
+    pub(super) fn read_late(&mut self, late: Vec<Late>) -> Result<(), Error> {
+        let mut late = VecDeque::from(late);
+        while let Some(Late { before, input, reader, n_rows, wanted }) = late.pop_front() {
+            let name = before.name.clone();
+            if !self.dataflows.is_input_read(input) {
+                // (Others have what the view needs.)
+                self.forget_kept(&name, before, Some(input));
+                continue;
+            }
+            match self.read_again(&name, input, reader, n_rows) {
+                Ok(reader) => {
+                    self.follow_earlier(&before, Some(input));
+                    if let Some(source) = self.pump.get_mut(&name) {
+                        source.replace_reader(reader, wanted);
+                    }
+                }
+                Err(error) => {
+                    self.forget_kept(&name, before, Some(input));
+                    self.forget_late(late.into());
+                    return Err(error);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Undoes what was made for readers that did not come to be.
+    pub(super) fn forget_late(&mut self, late: Vec<Late>) {
+        for Late { before, input, .. } in late {
+            self.forget_kept(&before.name.clone(), before, Some(input));
+        }
+    }
+
+    /// Drops the inputs that no view reads any more, beside the last one of each source.
+    pub(super) fn forget_earlier_inputs(&mut self) {
+        let dataflows = &self.dataflows;
+        let mut unread = Vec::new();
+        for earlier in self.earlier_inputs.values_mut() {
+            unread.extend(earlier.extract_if(.., |input| !dataflows.is_input_read(*input)));
+        }
+        unread.into_iter().for_each(|input| self.cluster.drop_input(input));
     }
 
     /// Lets these sources keep their rows, which are to be read in full.
@@ -83,7 +166,7 @@ impl Session {
             Ok(Some(reader)) => {
                 self.follow_earlier(&before, input);
                 if let Some(source) = self.pump.get_mut(name) {
-                    source.replace_reader(reader);
+                    source.replace_reader(reader, None);
                 }
                 Ok(())
             }
@@ -171,6 +254,20 @@ impl Session {
             None => Error::closed(format!("\"{name}\" was dropped")),
         }
     }
+}
+
+/// A source that is read again for a view.
+pub(super) struct Late {
+    /// The source as it was.
+    before: Object,
+    /// What the view reads.
+    input: CollectionId,
+    /// The reader, at the source's beginning.
+    reader: Box<dyn SourceReader>,
+    /// Rows that have passed.
+    n_rows: u64,
+    /// Columns that the reader gives; `None` is all.
+    wanted: Option<BTreeSet<usize>>,
 }
 
 /// The columns of each relation that the plan reads.

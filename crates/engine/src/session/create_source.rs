@@ -32,7 +32,7 @@ impl Session {
         let connector = self.connector(&asked.connector)?;
         // (A database in a folder has all rows in its log: opening it reads no source again.)
         let edition = match asked.retain {
-            None if self.recorder.is_none() => connector.edition(&asked.spec)?,
+            None | Some(Retain::Nothing { .. }) if self.recorder.is_none() => connector.edition(&asked.spec)?,
             _ => None,
         };
         let reader = connector.open(&asked.spec)?;

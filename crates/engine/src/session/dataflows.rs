@@ -51,8 +51,27 @@ impl Session {
         sink: Sink,
         past: Option<&Past>,
     ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
+        let late = self.begin_sources_for(plan, sink == Sink::Arrangements && past.is_none())?;
+        let installed = match self.install_begun(name, plan, keys, sink, past) {
+            Ok(installed) => installed,
+            Err(error) => {
+                self.forget_late(late);
+                return Err(error);
+            }
+        };
+        self.read_late(late).inspect_err(|_| self.release_dataflow(installed.0))?;
+        Ok(installed)
+    }
+
+    fn install_begun(
+        &mut self,
+        name: &str,
+        plan: &Arc<Plan>,
+        keys: &[Vec<usize>],
+        sink: Sink,
+        past: Option<&Past>,
+    ) -> Result<(DataflowId, Vec<ArrangementId>), Error> {
         // (Reading again takes commits; the clock is as of the last one.)
-        self.begin_sources(plan)?;
         self.follow_clock(plan)?;
         let mut reads = self.reads(plan)?;
         if let Some(past) = past {
@@ -99,6 +118,7 @@ impl Session {
     /// One name less owns the dataflow; what no query needs any more is taken down.
     pub(crate) fn release_dataflow(&mut self, dataflow: DataflowId) {
         self.dataflows.release(&mut self.cluster, dataflow);
+        self.forget_earlier_inputs();
     }
 
     /// What is known of changes to come of a relation's rows.

@@ -124,6 +124,7 @@ impl Session {
 
     /// Takes turns while a source like that still reads.
     fn pump_while(&mut self, which: impl Fn(&SourceStatus) -> bool) -> Result<(), Error> {
+        self.pump.hurry(&which, self.options.clock.now_micros());
         while self.pump.any_running(&which) {
             self.interrupt.check()?;
             if self.hands_over() {

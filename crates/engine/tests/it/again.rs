@@ -162,8 +162,75 @@ fn a_source_that_keeps_nothing_waits_for_its_first_view() {
         run(session, "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s");
         assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
         assert!(fail(session, "SELECT * FROM s").message.contains("keeps no rows"));
-        let error = fail(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
+        run(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
+        assert_eq!(ask(session, "SELECT k FROM m"), ["9"]);
+        assert_eq!(ask(session, "SHOW ARRANGEMENTS").len(), 2);
+        assert!(fail(session, "SELECT * FROM s").message.contains("keeps no rows"));
+    });
+}
+
+/// A tape that can be read only once.
+struct Once(Tape);
+
+impl Connector for Once {
+    fn open(&self, spec: &SourceSpec) -> Result<Box<dyn SourceReader>, Error> {
+        self.0.open(spec)
+    }
+}
+
+#[test]
+fn views_that_come_one_after_another_read_the_same_rows() {
+    with_workers(|session| {
+        session.register_connector("once", Arc::new(Once(Tape::default())));
+        run(session, "CREATE SOURCE s WITH (connector = 'once', retain = 'none')");
+        for view in ["n AS SELECT count(*) AS n", "m AS SELECT max(k) AS k", "t AS SELECT sum(k) AS k"] {
+            run(session, &format!("CREATE MATERIALIZED VIEW {view} FROM s"));
+            session.step().unwrap();
+        }
+        assert_eq!(ask(session, "SELECT n, m.k, t.k FROM n, m, t"), ["10 9 45"]);
+        let error = fail(session, "CREATE MATERIALIZED VIEW l AS SELECT min(k) AS k FROM s");
         assert!(error.message.contains("rows have passed already"), "{}", error.message);
+    });
+}
+
+#[test]
+fn a_view_that_comes_later_reads_its_columns_again_and_nothing_is_kept_besides() {
+    with_workers(|session| {
+        let tape = Tape::default();
+        session.register_connector("tape", Arc::new(tape.clone()));
+        run(
+            session,
+            "SET wait_for_sources = off; CREATE SOURCE s WITH (connector = 'tape');
+             CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        read_some(session);
+        run(session, "CREATE MATERIALIZED VIEW total AS SELECT sum(k) AS k FROM s");
+        // (The same rows again, from the arrangement of the first one.)
+        run(session, "CREATE MATERIALIZED VIEW total_again AS SELECT sum(k) AS k FROM s");
+        run(session, "CREATE MATERIALIZED VIEW kinds AS SELECT v, count(*) AS n FROM s GROUP BY v");
+        run(
+            session,
+            "CREATE MATERIALIZED VIEW pairs AS
+             SELECT count(*) AS n FROM s a JOIN s b ON a.v = b.v JOIN kinds ON kinds.v = a.v",
+        );
+        assert_eq!(ask(session, "SELECT n FROM n"), ["4"]);
+        assert_eq!(ask(session, "SELECT k FROM total"), ["6"]);
+        assert_eq!(ask(session, "SELECT n FROM pairs"), ["8"]);
+        let [first, second, third, fourth, rest @ ..] = &tape.narrowed.lock().unwrap()[..] else {
+            panic!("read again")
+        };
+        assert_eq!([first, second], [&BTreeSet::from([]), &BTreeSet::from([0])]);
+        assert_eq!([third, fourth], [&BTreeSet::from([0]), &BTreeSet::from([0, 1])]);
+        assert!(rest.iter().all(|columns| columns.len() == 2), "{rest:?}");
+        run(session, "DROP MATERIALIZED VIEW n; SET wait_for_sources = on");
+        assert_eq!(ask(session, "SELECT k FROM total"), ["45"]);
+        assert_eq!(ask(session, "SELECT k FROM total_again"), ["45"]);
+        assert_eq!(ask(session, "SELECT n FROM pairs"), ["52"]);
+        assert_eq!(ask(session, "SELECT * FROM kinds ORDER BY v"), ["a 4", "b 6"]);
+        let arrangements = ask(session, "SHOW ARRANGEMENTS");
+        assert!(!arrangements.iter().any(|row| row.starts_with("s ")), "{arrangements:?}");
+        run(session, "DROP SOURCE s CASCADE");
+        assert!(session.sources().is_empty());
     });
 }
 
