@@ -12,7 +12,7 @@
 //! group.
 
 use anabranch_spec::order::SortKey;
-use anabranch_spec::top_k::TopK;
+use anabranch_spec::top_k::{RankedBy, TopK};
 use std::collections::BTreeMap;
 
 use anabranch_arrangement::MergeEffort;
@@ -204,7 +204,8 @@ fn tactic(verb: Verb) -> Box<dyn Timed> {
                 order: vec![SortKey::new(1, Direction::ASCENDING)],
                 offset: 0,
                 limit: Some(10),
-                row_number: false,
+                ranked: RankedBy::Row,
+                numbered: false,
             },
             input_types: vec![DataType::UInt64; 2],
             is_append_only: false,

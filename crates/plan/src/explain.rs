@@ -17,7 +17,7 @@ use crate::{explain_rows, explain_temporal};
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use anabranch_spec::limits::RoundLimit;
 use anabranch_spec::order::{Nulls, SortKey};
-use anabranch_spec::top_k::TopK;
+use anabranch_spec::top_k::{RankedBy, TopK};
 
 /// Literal rows shown before the rest is counted.
 const ROWS_SHOWN_MAX: usize = 3;
@@ -249,7 +249,12 @@ fn top_k(input: &DFSchema, top: &TopK) -> String {
     if !top.order.is_empty() {
         let _ = write!(out, " order by {}", order(input, &top.order));
     }
-    if top.row_number {
+    out.push_str(match top.ranked {
+        RankedBy::Row => "",
+        RankedBy::Rank => " with ties",
+        RankedBy::DenseRank => " by groups of ties",
+    });
+    if top.numbered {
         out.push_str(" numbered");
     }
     out

@@ -38,6 +38,6 @@ pub use anabranch_spec::asof;
 pub use anabranch_spec::foreign::Foreign;
 pub use anabranch_spec::limits::RoundLimit;
 pub use anabranch_spec::order::{Nulls, SortKey};
-pub use anabranch_spec::top_k::TopK;
+pub use anabranch_spec::top_k::{RankedBy, TopK};
 pub use anabranch_spec::window::{Place, Window, WindowCall, WindowFunction};
 pub use ir::{Binding, JoinKind, Node, Plan, Recursive, SetOperation};

@@ -6,7 +6,7 @@
 use anabranch_plan::explain::line;
 use anabranch_plan::placement::{PlacementRule, PlanPlacement, over};
 use anabranch_plan::temporal::Verb;
-use anabranch_plan::{AggregateFunction, Node, Plan, TopK};
+use anabranch_plan::{AggregateFunction, Node, Plan, RankedBy, TopK};
 use datafusion_expr::Expr;
 
 use crate::layout::To;
@@ -141,7 +141,7 @@ fn partial(plan: &Plan) -> Option<Partial> {
             Some(Partial { keys: (0..keys.len()).map(|at| name(plan, at)).collect(), results, again: None })
         }
         Node::Distinct { .. } => Some(Partial::again(plan, None)),
-        Node::TopK { top, .. } if top.group.is_empty() && !top.row_number && top.offset == 0 => {
+        Node::TopK { top, .. } if top.group.is_empty() && is_of_rows(top) && !top.numbered && top.offset == 0 => {
             Some(Partial::again(plan, Some(named(top, plan))))
         }
         _ => None,
@@ -158,7 +158,7 @@ fn combining(plan: &Plan, before: &Partial) -> Option<Option<Partial>> {
             let order = named(top, plan).order;
             let needs = top.limit.map(|limit| limit.saturating_add(top.offset));
             let are_enough = needs.zip(first.limit).is_some_and(|(needs, had)| needs <= had);
-            (top.group.is_empty() && order == first.order && are_enough).then_some(())?;
+            (top.group.is_empty() && is_of_rows(top) && order == first.order && are_enough).then_some(())?;
             Some(partial(plan))
         }
         (Node::Aggregate { input, keys, calls }, None) => {
@@ -191,6 +191,11 @@ pub struct FirstRows {
     pub order: Vec<(String, bool, bool)>,
     /// How many.
     pub limit: Option<usize>,
+}
+
+/// Whether so many rows are kept, and not those that are tied with them.
+fn is_of_rows(top: &TopK) -> bool {
+    top.ranked == RankedBy::Row
 }
 
 fn named(top: &TopK, plan: &Plan) -> FirstRows {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps, with_inputs};
-use anabranch_plan::{Node, Plan, Recursive, RoundLimit};
+use anabranch_plan::{Node, Plan, RankedBy, Recursive, RoundLimit};
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
 
@@ -384,7 +384,7 @@ fn with_few_rounds(plan: &Arc<Plan>, finish: &Finish) -> Arc<Plan> {
 fn within_rounds(plan: &Arc<Plan>, wanted: Option<usize>) -> Arc<Plan> {
     let wanted = match &plan.node {
         Node::Stage { filter, .. } => wanted.filter(|_| filter.is_empty()),
-        Node::TopK { top, .. } if top.group.is_empty() && top.order.is_empty() => {
+        Node::TopK { top, .. } if top.group.is_empty() && top.order.is_empty() && top.ranked == RankedBy::Row => {
             top.limit.map(|limit| limit.saturating_add(top.offset))
         }
         Node::Recursive(of) => {

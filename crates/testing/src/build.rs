@@ -183,7 +183,7 @@ impl Builder {
     /// The first rows of each group.
     pub fn top(&mut self, input: &Arc<Plan>, top: TopK) -> Arc<Plan> {
         let mut types = types(input);
-        types.extend(top.row_number.then_some(DataType::UInt64));
+        types.extend(top.numbered.then_some(DataType::UInt64));
         self.plan(Node::TopK { input: input.clone(), top }, &types)
     }
 

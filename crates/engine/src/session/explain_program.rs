@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_plan::program::{Cut, cut, text};
-use anabranch_plan::{Node, Plan, TopK};
+use anabranch_plan::{Node, Plan, RankedBy, TopK};
 use anabranch_sql::ast;
 use anabranch_sql::planned_columns;
 use anabranch_sql::statement::ProgramLanguage;
@@ -84,7 +84,14 @@ fn first_rows(planned: &Planned) -> Arc<Plan> {
     if limit.is_none() && *offset == 0 {
         return Arc::clone(&planned.plan);
     }
-    let top = TopK { group: vec![], order: order.clone(), offset: *offset, limit: *limit, row_number: false };
+    let top = TopK {
+        group: vec![],
+        order: order.clone(),
+        offset: *offset,
+        limit: *limit,
+        ranked: RankedBy::Row,
+        numbered: false,
+    };
     let schema = planned.plan.schema.clone();
     Arc::new(Plan { node: Node::TopK { input: Arc::clone(&planned.plan), top }, schema })
 }

@@ -304,7 +304,7 @@ impl Cutter<'_, '_> {
         let part = match (is_whole, top.limit) {
             (false, Some(limit)) if top.group.is_empty() => {
                 let first =
-                    TopK { limit: Some(limit.saturating_add(top.offset)), offset: 0, row_number: false, ..top.clone() };
+                    TopK { limit: Some(limit.saturating_add(top.offset)), offset: 0, numbered: false, ..top.clone() };
                 let aliases = [self.alias(), self.alias()];
                 let block = query::top_k(part.block.clone(), &first, input, [&aliases[0], &aliases[1]]);
                 self.in_one(&Part { block, rows: limit as f64, ..part })

@@ -6,7 +6,7 @@ use datafusion_expr::Expr;
 
 use super::block::{Block, identifier};
 use crate::expressions::{BoundText, ExpressionText, list, quoted};
-use crate::{AggregateCall, AggregateFunction, Place, Plan, SortKey, TopK, Window, WindowFunction};
+use crate::{AggregateCall, AggregateFunction, Place, Plan, RankedBy, SortKey, TopK, Window, WindowFunction};
 
 /// Arguments, and what stands beside commas, need no parentheses.
 const LOOSE: u8 = 0;
@@ -136,7 +136,7 @@ pub(super) fn top_k(block: Block, top: &TopK, plan: &Plan, alias: [&str; 2]) -> 
         true => String::new(),
         false => format!(" ORDER BY {}", order(&block, &top.order)),
     };
-    if top.group.is_empty() && !top.row_number {
+    if top.group.is_empty() && !top.numbered && top.ranked == RankedBy::Row {
         let limit = top.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         let offset = if top.offset > 0 { format!(" OFFSET {}", top.offset) } else { String::new() };
         return Block { tail: format!("{order_by}{limit}{offset}"), ..block };
@@ -146,7 +146,12 @@ pub(super) fn top_k(block: Block, top: &TopK, plan: &Plan, alias: [&str; 2]) -> 
         true => String::new(),
         false => format!("PARTITION BY {}", list(top.group.iter().map(|at| block.columns[*at].within(LOOSE)))),
     };
-    let number = BoundText::tight(format!("row_number() OVER ({})", format!("{group}{order_by}").trim()));
+    let place = match top.ranked {
+        RankedBy::Row => "row_number",
+        RankedBy::Rank => "rank",
+        RankedBy::DenseRank => "dense_rank",
+    };
+    let number = BoundText::tight(format!("{place}() OVER ({})", format!("{group}{order_by}").trim()));
     let width = block.columns.len();
     let mut numbered = block;
     numbered.columns.push(number);
@@ -160,7 +165,7 @@ pub(super) fn top_k(block: Block, top: &TopK, plan: &Plan, alias: [&str; 2]) -> 
     if !is_all {
         block.filter.extend(first.into_iter().chain(last));
     }
-    if !top.row_number {
+    if !top.numbered {
         block.columns.truncate(width);
     }
     Block { names: names(&plan.schema), ..block }

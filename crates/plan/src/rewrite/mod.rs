@@ -84,7 +84,7 @@ pub const REWRITES: &[Rewrite] = &[
     },
     Rewrite {
         name: "row numbers",
-        spares: "all rows of a group for a change among them, where all of them are numbered",
+        spares: "all rows of a group for a change among them, where all of them have their places",
         apply: |plan, _| top_down(plan, &numbers::counted),
     },
     Rewrite {

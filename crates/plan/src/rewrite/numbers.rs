@@ -1,12 +1,16 @@
-//! Row numbers without a limit as counts of the rows so far.
+//! Places of all rows as counts of the rows so far.
 //!
 //! ```text
 //! row_number() over (partition by k order by t)
 //! =   count(*) over (partition by k order by t rows unbounded preceding)
+//! rank() over (partition by k order by t)
+//! =   count(*) over (.. groups between unbounded preceding and 1 preceding) + 1
+//! dense_rank() over (partition by k order by t)
+//! =   row_number() of the distinct (k, t)
 //! ```
 //!
-//! Law: the plan keeps its meaning: both number the rows of a group in the same order, ties by the
-//! remaining columns.
+//! Law: the plan keeps its meaning: both sides number the rows of a group in the same order, ties
+//! by the remaining columns.
 //!
 //! Cost: a top-k looks at its group, as many rows of it as it keeps: all, without a limit. Window
 //! functions look at the rows whose numbers change.
@@ -15,19 +19,26 @@ use std::sync::Arc;
 
 use anabranch_spec::aggregate::{AggregateCall, AggregateFunction};
 use anabranch_spec::frame::{Exclude, FrameBound, WindowFrame};
+use anabranch_spec::order::{Nulls, SortKey};
+use anabranch_spec::top_k::{RankedBy, TopK};
 use anabranch_spec::window::{Window, WindowCall, WindowFunction};
 use arrow::datatypes::DataType;
-use datafusion_expr::cast;
+use datafusion_expr::{cast, lit};
 
-use super::build::{column, field, schema, width};
-use crate::ir::{Node, Plan};
+use super::build::{choose, column, field, schema, width};
+use crate::ir::{JoinKind, Node, Plan};
 
-/// The node with its numbers counted, if it numbers all rows.
+/// The node with its places counted, if it numbers all rows.
 pub(super) fn counted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     let Node::TopK { input, top } = &plan.node else { return None };
-    if !top.row_number || top.limit.is_some() || top.offset > 0 {
+    if !top.numbered || top.limit.is_some() || top.offset > 0 {
         return None;
     }
+    let end = match top.ranked {
+        RankedBy::Row => FrameBound::Rows(0),
+        RankedBy::Rank => FrameBound::Peers(-1),
+        RankedBy::DenseRank => return Some(of_distinct(plan, input, top)),
+    };
     let count = AggregateCall {
         function: AggregateFunction::Count,
         argument: None,
@@ -36,7 +47,7 @@ pub(super) fn counted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
         order: vec![],
         output_type: DataType::Int64,
     };
-    let frame = WindowFrame { start: FrameBound::First, end: FrameBound::Rows(0), exclude: Exclude::Nothing };
+    let frame = WindowFrame { start: FrameBound::First, end, exclude: Exclude::Nothing };
     let calls = vec![WindowCall { function: WindowFunction::Aggregate(count), frame }];
     let window = Window { partition: top.group.clone(), order: top.order.clone(), calls };
     let number = width(input);
@@ -45,7 +56,33 @@ pub(super) fn counted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     let schema = schema(fields);
     let counted = Arc::new(Plan { node: Node::Window { input: Arc::clone(input), window: Box::new(window) }, schema });
     let mut project: Vec<_> = (0..number).map(|at| column(&counted, at)).collect();
-    project.push(cast(column(&counted, number), wanted));
+    let count = column(&counted, number);
+    project.push(cast(if top.ranked == RankedBy::Row { count } else { count + lit(1i64) }, wanted));
     let node = Node::Stage { input: counted, filter: vec![], project };
     Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
+}
+
+/// Each row beside the number of its group and order among the distinct ones.
+fn of_distinct(plan: &Plan, input: &Arc<Plan>, top: &TopK) -> Arc<Plan> {
+    let mut key = top.group.clone();
+    key.extend(top.order.iter().map(|key| key.column));
+    let keys = choose(input, &key);
+    let distinct = Arc::new(Plan { schema: keys.schema.clone(), node: Node::Distinct { input: keys } });
+    let order = top.order.iter().zip(top.group.len()..).map(|(key, at)| SortKey { column: at, ..*key }).collect();
+    let group = (0..top.group.len()).collect();
+    let top = TopK { group, order, ranked: RankedBy::Row, ..top.clone() };
+    let (name, wanted, nullable) = field(plan, width(input));
+    let fields = (0..key.len()).map(|at| field(&distinct, at)).chain([(name, wanted, nullable)]);
+    let numbers = Plan { schema: schema(fields), node: Node::TopK { input: distinct, top } };
+    let node = Node::Join {
+        left: Arc::clone(input),
+        right: Arc::new(numbers),
+        kind: JoinKind::Inner,
+        right_key: (0..key.len()).collect(),
+        output: (0..width(input)).chain([width(input) + key.len()]).collect(),
+        left_key: key,
+        nulls: Nulls::Equal,
+        residual: None,
+    };
+    Arc::new(Plan { node, schema: plan.schema.clone() })
 }

@@ -32,7 +32,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anabranch_plan::{Node, Plan, RoundLimit, SetOperation, SortKey, TopK};
+use anabranch_plan::{Node, Plan, RankedBy, RoundLimit, SetOperation, SortKey, TopK};
 use arrow::datatypes::Schema;
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::logical_plan::{Distinct, FetchType, Limit, LogicalPlan, SkipType, Sort};
@@ -273,7 +273,7 @@ fn top(ordered: Ordered, offset: usize, limit: Option<usize>) -> Arc<Plan> {
         return stage::take(plan, &(0..visible).collect::<Vec<_>>());
     }
     let schema = plan.schema.clone();
-    let top = TopK { group: vec![], order, offset, limit, row_number: false };
+    let top = TopK { group: vec![], order, offset, limit, ranked: RankedBy::Row, numbered: false };
     let plan = Arc::new(Plan { node: Node::TopK { input: plan, top }, schema });
     stage::take(plan, &(0..visible).collect::<Vec<_>>())
 }

@@ -2,7 +2,6 @@
 //! groups of them or with themselves, so they are kept current by operators that exist.
 //!
 //! ```text
-//! dense_rank()  the number of the order among the distinct ones
 //! ntile(k)      from the number and the count of the partition
 //! lag(x, n)     x of the row whose number is n less, where n is computed
 //! first_value   x of the row numbered 1
@@ -10,12 +9,12 @@
 //!
 //! Rows that the order does not tell apart are numbered by their remaining columns, as everywhere.
 //! Cost: a change costs what it moves: buckets of a partition that grows, and numbers of orders
-//! behind one that comes or goes. (`rank`, and `lag` and `lead` by a constant, are functions over
-//! frames.)
+//! behind one that comes or goes. (`rank` beside other functions, and `lag` and `lead` by a
+//! constant, are functions over frames.)
 
 use std::sync::Arc;
 
-use anabranch_plan::{JoinKind, Nulls, Plan};
+use anabranch_plan::{JoinKind, Nulls, Plan, RankedBy};
 use anabranch_spec::frame::Exclude;
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, ScalarValue};
@@ -23,11 +22,10 @@ use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction};
 use datafusion_expr::{Expr, WindowFrameBound, cast, lit, when};
 
 use super::aggregate::{Resolve, WantedAggregate, grouped};
-use super::distinct;
-use super::expr::{column, resolve, resolve_key};
+use super::expr::{column, resolve};
 use super::join::{Draw, joined};
-use super::stage::{Column, all_columns, filter, stage, take, with_columns};
-use super::window_parts::{Order, number, numbered, order_of, resolved};
+use super::stage::{Column, all_columns, filter, stage, with_columns};
+use super::window_parts::{numbered, placed, resolved};
 use crate::error::{ErrorKind, Result, SqlError};
 
 /// Appends the call's result; `None` if the function is none of these.
@@ -38,7 +36,7 @@ pub(super) fn ranked(
     exclude: Exclude,
 ) -> Result<Option<Arc<Plan>>> {
     let plan = match call.fun.name() {
-        "dense_rank" => dense_rank(plan, call, from)?,
+        "dense_rank" => placed(plan, call, from, RankedBy::DenseRank)?,
         "ntile" => ntile(plan, call, from)?,
         "lag" | "lead" if is_by_column(call) => shifted(plan, call, from)?,
         "first_value" if exclude == Exclude::Nothing && starts_at_the_first(call) => first_value(plan, call, from)?,
@@ -72,27 +70,6 @@ pub(super) fn looked_up(
     let left_width = left.schema.fields().len();
     let output = (0..width).chain(wanted.iter().map(|at| left_width + at)).collect();
     joined(Draw { kind, left, right, left_key, right_key, nulls: Nulls::Equal, residual: None, output })
-}
-
-fn dense_rank(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
-    let width = plan.schema.fields().len();
-    let n_groups = call.params.partition_by.len();
-    let (left, key) = with_columns(plan.clone(), peers(&plan, call, from)?)?;
-    let n_keys = key.len();
-    let orders = distinct(take(left.clone(), &key));
-    let positions: Vec<usize> = (0..n_keys).collect();
-    let order = Order { group: positions[..n_groups].to_vec(), keys: order_of(call, &positions[n_groups..]) };
-    let numbers = number(orders, order);
-    Ok(looked_up((left, key), (numbers, positions), JoinKind::Inner, width, &[n_keys]))
-}
-
-/// The partition's and the order's expressions.
-fn peers(plan: &Plan, call: &WindowFunction, from: &DFSchema) -> Result<Vec<Expr>> {
-    let mut exprs = resolved(&call.params.partition_by, from, plan)?;
-    for key in &call.params.order_by {
-        exprs.push(resolve_key(&key.expr, from, &plan.schema)?);
-    }
-    Ok(exprs)
 }
 
 /// The first n mod k of k buckets have one row more than the others.

@@ -147,7 +147,7 @@ fn pruned(input: Arc<Plan>, filter: &[Expr], columns: &[Column]) -> Arc<Plan> {
     columns.iter().enumerate().for_each(|(at, (e, _))| count_uses(e, at, &input.schema, &mut uses));
     let used: Vec<usize> = (0..uses.len()).filter(|at| uses[*at] > 0).collect();
     match &input.node {
-        Node::TopK { top, .. } if top.row_number && uses.last() == Some(&0) => without_number(&input),
+        Node::TopK { top, .. } if top.numbered && uses.last() == Some(&0) => without_number(&input),
         Node::Join { .. } if used.len() < uses.len() => chosen(&input, &used).unwrap_or(input),
         _ => input,
     }
@@ -158,7 +158,7 @@ fn bounded(input: Arc<Plan>, filter: Vec<Expr>) -> (Arc<Plan>, Vec<Expr>) {
     let Node::TopK { input: below, top } = &input.node else {
         return (input, filter);
     };
-    if !top.row_number || top.offset > 0 {
+    if !top.numbered || top.offset > 0 {
         return (input, filter);
     }
     let number_at = input.schema.fields().len() - 1;
@@ -231,7 +231,7 @@ fn without_number(plan: &Arc<Plan>) -> Arc<Plan> {
         return input.clone();
     }
     let mut top = top.clone();
-    top.row_number = false;
+    top.numbered = false;
     Arc::new(Plan { node: Node::TopK { input: input.clone(), top }, schema: input.schema.clone() })
 }
 

@@ -1,13 +1,13 @@
-//! Window functions: `row_number()` as a top-k, aggregates over whole partitions as a join with the
-//! grouped rows.
+//! Window functions: `row_number()`, `rank()` and `dense_rank()` as a top-k, aggregates over whole
+//! partitions as a join with the grouped rows.
 //!
-//! A filter on the row number above becomes the top-k's limit (in `stage`), so that only the first
+//! A filter on the place above becomes the top-k's limit (in `stage`), so that only the first
 //! rows of each group are kept in order. What follows from row numbers is in `ranks`; what looks at
 //! frames is in `frames`.
 
 use std::sync::Arc;
 
-use anabranch_plan::{JoinKind, Nulls, Plan};
+use anabranch_plan::{JoinKind, Nulls, Plan, RankedBy};
 use anabranch_spec::frame::Exclude;
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
@@ -24,7 +24,7 @@ use super::join::{Draw, joined};
 use super::known_values::known_value;
 use super::ranks::ranked;
 use super::stage::{take, with_columns};
-use super::window_parts::{aggregate_of, is_unordered, numbered, resolved};
+use super::window_parts::{aggregate_of, is_unordered, numbered, placed, resolved};
 use crate::error::{Result, SqlError};
 
 impl Translator {
@@ -58,6 +58,16 @@ impl Translator {
         }
         if framed.is_empty() {
             return Ok(plan);
+        }
+        if let [(n, call, _, Exclude::Nothing)] = framed[..]
+            && call.fun.name() == "rank"
+        {
+            // (Alone, so that a condition on it may bound what is kept; others would need their
+            // partition in order once more.)
+            let plan = placed(plan, call, from, RankedBy::Rank)?;
+            at[n] = plan.schema.fields().len() - 1;
+            let shown: Vec<usize> = (0..width).chain(at).collect();
+            return Ok(take(plan, &shown));
         }
         let first = plan.schema.fields().len();
         framed.iter().enumerate().for_each(|(place, (n, ..))| at[*n] = first + place);

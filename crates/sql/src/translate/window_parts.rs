@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::{Node, Plan, SortKey, TopK};
+use anabranch_plan::{Node, Plan, RankedBy, SortKey, TopK};
 use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
 use datafusion_expr::expr::{AggregateFunctionParams, WindowFunction, WindowFunctionParams};
@@ -28,9 +28,9 @@ pub(super) fn order_of(call: &WindowFunction, columns: &[usize]) -> Vec<SortKey>
     keys.map(|(key, at)| SortKey { column: *at, descending: !key.asc, nulls_first: key.nulls_first }).collect()
 }
 
-/// Appends the row's number within its partition. A filter on the number becomes a limit in
-/// `stage`.
-pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+/// Appends the row's place within its partition. A filter on the place becomes a limit in `stage`;
+/// without one, the rewrite "row numbers" spells the place out.
+pub(super) fn placed(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema, ranked: RankedBy) -> Result<Arc<Plan>> {
     let width = plan.schema.fields().len();
     let params = &call.params;
     let mut exprs = resolved(&params.partition_by, from, &plan)?;
@@ -40,14 +40,19 @@ pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) 
     }
     let (input, columns) = with_columns(plan, exprs)?;
     let keys = order_of(call, &columns[n_groups..]);
-    let plan = number(input, Order { group: columns[..n_groups].to_vec(), keys });
+    let plan = number(input, Order { group: columns[..n_groups].to_vec(), keys }, ranked);
     let number = plan.schema.fields().len() - 1;
     let shown: Vec<usize> = (0..width).chain([number]).collect();
     Ok(take(plan, &shown))
 }
 
-/// Appends the row's number within its group.
-pub(super) fn number(input: Arc<Plan>, order: Order) -> Arc<Plan> {
+/// Appends the row's number within its partition.
+pub(super) fn numbered(plan: Arc<Plan>, call: &WindowFunction, from: &DFSchema) -> Result<Arc<Plan>> {
+    placed(plan, call, from, RankedBy::Row)
+}
+
+/// Appends the row's place within its group.
+pub(super) fn number(input: Arc<Plan>, order: Order, ranked: RankedBy) -> Arc<Plan> {
     let mut group: Vec<usize> = Vec::new();
     for at in order.group {
         if !group.contains(&at) {
@@ -60,7 +65,7 @@ pub(super) fn number(input: Arc<Plan>, order: Order) -> Arc<Plan> {
             keys.push(key);
         }
     }
-    let top = TopK { group, order: keys, offset: 0, limit: None, row_number: true };
+    let top = TopK { group, order: keys, ranked, offset: 0, limit: None, numbered: true };
     let mut columns = drafts(&input.schema);
     columns.push(("row_number".into(), DataType::UInt64, false));
     Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) })

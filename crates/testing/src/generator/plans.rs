@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use anabranch_plan::asof::{AsofJoin, Strategy, is_instant};
-use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, SetOperation, SortKey, TopK};
+use anabranch_plan::{AggregateCall, AggregateFunction, JoinKind, Nulls, Plan, RankedBy, SetOperation, SortKey, TopK};
 use anabranch_spec::session::SessionWindows;
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
@@ -220,8 +220,10 @@ impl<'a> Plans<'a> {
         let order = self.order(rng, input);
         let offset = if rng.chance(70) { 0 } else { rng.below(3) };
         let limit = rng.chance(85).then(|| rng.below(4) + usize::from(rng.chance(90)));
-        let row_number = rng.chance(30);
-        self.builder.top(input, TopK { group, order, offset, limit, row_number })
+        let numbered = rng.chance(30);
+        let ranked = *rng.pick(&[RankedBy::Row, RankedBy::Row, RankedBy::Row, RankedBy::Rank, RankedBy::DenseRank]);
+        let offset = if ranked == RankedBy::Row { offset } else { 0 };
+        self.builder.top(input, TopK { group, order, ranked, offset, limit, numbered })
     }
 
     /// All rows of all inputs, brought to common types.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use anabranch_plan::{AggregateCall, Place, Plan, SortKey, TopK, Window, WindowCall, WindowFunction};
+use anabranch_plan::{AggregateCall, Place, Plan, RankedBy, SortKey, TopK, Window, WindowCall, WindowFunction};
 use anabranch_spec::frame::{Exclude, FrameBound};
 use datafusion_common::ScalarValue;
 
@@ -43,10 +43,21 @@ pub fn top(input: Answer, top: &TopK) -> Answer {
     let mut rows = Contents::new();
     for (_, mut group) in groups {
         group.sort_by(|a, b| compare_by(&top.order, a, b).then_with(|| a.cmp(b)));
-        let kept = group.into_iter().enumerate().skip(top.offset).take(top.limit.unwrap_or(usize::MAX));
-        for (index, row) in kept {
-            let number = ScalarValue::UInt64(Some(index as u64 + 1));
-            rows.add(if top.row_number { row.with(number) } else { row.clone() }, 1);
+        let kept = top.offset..top.limit.map_or(usize::MAX, |limit| top.offset.saturating_add(limit));
+        let (mut rank, mut dense_rank) = (0, 0);
+        for (index, row) in group.iter().enumerate() {
+            if index > 0 && compare_by(&top.order, group[index - 1], row).is_ne() {
+                (rank, dense_rank) = (index, dense_rank + 1);
+            }
+            let place = match top.ranked {
+                RankedBy::Row => index,
+                RankedBy::Rank => rank,
+                RankedBy::DenseRank => dense_rank,
+            };
+            if kept.contains(&place) {
+                let number = ScalarValue::UInt64(Some(place as u64 + 1));
+                rows.add(if top.numbered { row.with(number) } else { (*row).clone() }, 1);
+            }
         }
     }
     Answer { rows, errors: input.errors }

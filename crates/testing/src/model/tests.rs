@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use anabranch_plan::{AggregateFunction, JoinKind, RoundLimit, TopK};
+use anabranch_plan::{AggregateFunction, JoinKind, RankedBy, RoundLimit, TopK};
 use arrow::datatypes::DataType;
 
 use super::*;
@@ -91,12 +91,19 @@ fn the_first_rows_count_copies() {
     let (l, _, inputs) = two_relations(&[(Some(1), "a", 2), (Some(2), "b", 2), (None, "c", 1)], &[]);
     let mut b = Builder::new();
     let l = b.scan(&l);
+    let ranked = RankedBy::Row;
     let top =
-        |order, offset, row_number| TopK { group: vec![], order: vec![order], offset, limit: Some(2), row_number };
+        |order, offset, numbered| TopK { group: vec![], order: vec![order], ranked, offset, limit: Some(2), numbered };
     let plan = b.top(&l, top(ascending(0), 1, false));
     assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(1, a)", "1(2, b)"]);
     let plan = b.top(&l, top(descending(0), 0, true));
     assert_eq!(shown(&evaluate(&plan, &inputs)), ["1(2, b, 2)", "1(NULL, c, 1)"]);
+    let plan = b.top(&l, TopK { ranked: RankedBy::Rank, ..top(descending(0), 0, true) });
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["2(2, b, 2)", "1(NULL, c, 1)"]);
+    let plan = b.top(&l, TopK { ranked: RankedBy::Rank, ..top(ascending(0), 0, true) });
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["2(1, a, 1)"]);
+    let plan = b.top(&l, TopK { ranked: RankedBy::DenseRank, ..top(ascending(0), 0, true) });
+    assert_eq!(shown(&evaluate(&plan, &inputs)), ["2(1, a, 1)", "2(2, b, 2)"]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Growth: what a verb costs at n, 2n and 4n rows. A verb that is linear-logarithmic costs a little
 //! more than four times as much for four times the rows; a quadratic verb sixteen times.
 
+use std::sync::Arc;
+
 use anabranch_engine::{Options, Session};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use nix::time::{ClockId, clock_gettime};
 
 /// The most that four times the rows may cost, beside once the rows. The least of three
@@ -20,12 +23,16 @@ fn run(session: &mut Session, script: &str) {
 
 /// The least CPU time of `change` in a session in which `setup` has run.
 fn cost(setup: &str, change: &str) -> f64 {
+    cost_of(setup, |session| run(session, change))
+}
+
+fn cost_of(setup: &str, change: impl Fn(&mut Session)) -> f64 {
     let cost_once = || {
         let mut session =
             Session::new(Options { workers: 0, ..Options::default() }).expect("a session without threads begins");
         run(&mut session, setup);
         let before = seconds();
-        run(&mut session, change);
+        change(&mut session);
         // (The answer waits until all is computed.)
         run(&mut session, "SELECT count(*) FROM v");
         seconds() - before
@@ -114,6 +121,14 @@ const STATEFUL: &[(&str, &str)] = &[
         "first rows",
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY x, t) AS n FROM a) AS r WHERE n <= 3",
     ),
+    (
+        "first places of ties",
+        "SELECT * FROM (SELECT *, rank() OVER (PARTITION BY k ORDER BY x) AS n FROM a) AS r WHERE n <= 3",
+    ),
+    (
+        "first groups of ties",
+        "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY k ORDER BY t DESC) AS n FROM a) AS r WHERE n <= 3",
+    ),
     ("inner join", "SELECT a.x, b.x AS y FROM a JOIN b ON a.k = b.k AND a.t = b.t"),
     ("left join", "SELECT a.x, b.x AS y FROM a LEFT JOIN b ON a.k = b.k AND a.t = b.t"),
     ("full join", "SELECT a.x, b.x AS y FROM a FULL JOIN b ON a.k = b.k AND a.t = b.t"),
@@ -152,6 +167,10 @@ const STATEFUL: &[(&str, &str)] = &[
     ),
     ("joins of three", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.t = b.t JOIN a c ON b.t = c.t GROUP BY a.k"),
 ];
+
+/// Those of [`STATEFUL`] whose answers change in more rows with each commit, and row patterns,
+/// which look at their partition once more.
+const MOVED_BY_EACH_COMMIT: &[&str] = &["sums of whole partitions", "ranks", "row patterns"];
 
 /// How rows come.
 #[derive(Clone, Copy, Debug)]
@@ -208,6 +227,39 @@ fn stateful_verbs_grow_with_their_rows() {
                 "the state of {label} grows faster than its rows: {bytes:?}"
             );
         }
+    }
+}
+
+/// Rows in commits of twenty, of five keys, in order. (No session lasts longer than 200 rows: each
+/// row of one is told that it has gone on.)
+fn small_commits(session: &mut Session, n: u64) {
+    const COMMIT_ROWS: i64 = 20;
+    for commit in 0..n as i64 / COMMIT_ROWS {
+        let column = |of: fn(i64) -> i64| -> ArrayRef {
+            let rows = commit * COMMIT_ROWS..(commit + 1) * COMMIT_ROWS;
+            Arc::new(Int64Array::from_iter_values(rows.map(of)))
+        };
+        let columns =
+            [("k", column(|i| i % 5)), ("x", column(|i| i * 7919 % 1000)), ("t", column(|i| i + i / 200 * 100))];
+        let rows = RecordBatch::try_from_iter(columns).expect("the columns are equally long");
+        for relation in ["a", "b"] {
+            session.insert(relation, &rows).expect("the rows fit");
+        }
+    }
+}
+
+/// A commit costs what it changes, however many were before.
+#[test]
+fn stateful_verbs_cost_a_commit_what_it_changes() {
+    const N: u64 = 4_000;
+    for (name, query) in STATEFUL.iter().filter(|(name, _)| !MOVED_BY_EACH_COMMIT.contains(name)) {
+        let setup = format!(
+            "CREATE TABLE a (k bigint, x bigint, t bigint); CREATE TABLE b (k bigint, x bigint, t bigint);
+             CREATE MATERIALIZED VIEW v AS {query};"
+        );
+        let costs = [N, 2 * N, 4 * N].map(|n| cost_of(&setup, |session| small_commits(session, n)));
+        println!("{name}: {N} rows in commits of twenty, and twice and four times as many: {costs:.3?} CPU s");
+        assert!(costs[2] <= GROWTH_MAX * costs[0], "a commit costs {name} what was before: {costs:?} CPU s");
     }
 }
 

@@ -50,6 +50,20 @@ const FORMS: &[Form] = &[
          FROM TUMBLE(bid, t, 4)) AS r WHERE n <= 2",
         BID,
     ),
+    form(
+        "SELECT window_end, k, x, n FROM (SELECT window_end, k, x, rank() OVER (PARTITION BY window_end ORDER BY x DESC) AS n
+         FROM TUMBLE(bid, t, 4)) AS r WHERE n <= 2",
+        BID,
+    ),
+    form(
+        "SELECT k, x, n FROM (SELECT k, x, dense_rank() OVER (PARTITION BY k ORDER BY x DESC) AS n FROM bid) AS r WHERE n <= 2",
+        &[],
+    ),
+    form(
+        "SELECT k, x, n FROM (SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x DESC) AS n FROM bid) AS r WHERE n <= 3",
+        &[],
+    ),
+    form("SELECT k, x, t FROM bid ORDER BY x DESC, t FETCH FIRST 3 ROWS WITH TIES", &[]),
     form("SELECT window_end, k, x, sum(x) OVER (PARTITION BY window_end ORDER BY x, k) AS s FROM TUMBLE(bid, t, 4)", BID),
     form(
         "SELECT b.window_end, b.k, b.x, a.x AS ax FROM TUMBLE(bid, t, 4) AS b

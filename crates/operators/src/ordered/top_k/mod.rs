@@ -1,4 +1,5 @@
-//! The first rows of each group in an order: ORDER BY .. LIMIT .. OFFSET, and `row_number()`.
+//! The first rows of each group in an order: ORDER BY .. LIMIT .. OFFSET, `row_number()`, `rank()`
+//! and `dense_rank()`.
 //!
 //! ```text
 //! 2 least x:   in    (3) +1, (7) +1 at 1    (5) +1 at 2            (3) -1 at 3
@@ -8,26 +9,28 @@
 //! Law: at every time the output is, for each group, its rows `offset .. offset + limit` in the
 //! order; a row with multiplicity n counts n times; ties are broken by the remaining columns,
 //! ascending, NULLs last, so that the answer is a function of the contents. With row numbers, each
-//! row's number in its group (from 1, rows before `offset` counted) is a last column.
+//! row's number in its group (from 1, rows before `offset` counted) is a last column. Places that
+//! tied rows share are those of [`places`].
 //!
 //! State: all rows, sorted within their group, until no change of the group will come; where no row
-//! is ever taken back and the first ones are wanted without numbers, these of each group, since a
-//! row behind them stays there.
+//! is ever taken back, those of each group up to the end of the window, since a row behind them
+//! stays there.
 //!
 //! Cost: for each touched group and time a walk over its values up to the end of the window, before
 //! and after (all of them without a limit); only differences are put out. Where the first rows are
 //! wanted, without numbers, most insertions need no walk: [`shown`] knows what they change, and the
 //! rows wait unsorted until a reader asks for them.
 
+mod places;
 mod shown;
 
 use std::ops::{ControlFlow, Range};
 
 use anabranch_arrangement::{Floor, Keys, Layout, MergeEffort, ValueOrder};
-use anabranch_batch::order::Nulls;
+use anabranch_batch::order::{Direction, Nulls};
 use anabranch_batch::{Batch, Columns, Diff, Diffs, Time, Times, gather};
 use anabranch_spec::order::SortKey;
-use anabranch_spec::top_k::TopK;
+use anabranch_spec::top_k::{RankedBy, TopK};
 use arrow::array::{ArrayRef, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
@@ -54,9 +57,12 @@ pub struct TopKSpec {
 #[derive(Debug)]
 pub struct TopKTactic {
     group: Vec<usize>,
-    /// Positions in a group that are put out, from 0.
+    /// Columns that decide the order, as far as they are asked for.
+    order: Vec<(usize, Direction)>,
+    ranked: RankedBy,
+    /// Places in a group that are put out, from 0.
     window: Range<Diff>,
-    row_number: bool,
+    numbered: bool,
     n_columns: usize,
     pending: Pending,
     /// What is known of groups without a walk, if that is of use.
@@ -76,18 +82,23 @@ impl TopKTactic {
         let n_columns = input_types.len();
         let order: Vec<_> =
             top.order.iter().map(SortKey::pair).filter(|(column, _)| !top.group.contains(column)).collect();
-        let is_plain = offset == 0 && top.limit.is_some_and(|limit| limit > 0) && !top.row_number;
+        let is_of_rows = top.ranked == RankedBy::Row;
+        assert!(is_of_rows || offset == 0, "places of ties are counted from the first");
+        let is_plain = is_of_rows && offset == 0 && top.limit.is_some_and(|limit| limit > 0) && !top.numbered;
         let shown = is_plain.then(|| Shown::new(limit, top.group.clone(), order.clone(), &input_types));
-        let layout = Layout { key: top.group.clone(), values: ValueOrder::Sorted(order), types: input_types };
+        let values = ValueOrder::Sorted(order.clone());
+        let layout = Layout { key: top.group.clone(), values, types: input_types };
         TopKTactic {
             group: top.group,
+            order,
+            ranked: top.ranked,
             window: offset..offset.saturating_add(limit),
-            row_number: top.row_number,
+            numbered: top.numbered,
             n_columns,
             pending: Pending::default(),
             shown,
             trace: OrderedTrace::new(layout, effort),
-            leaving: (is_append_only && is_plain).then(Vec::new),
+            leaving: (is_append_only && top.limit.is_some()).then(Vec::new),
         }
     }
 
@@ -113,8 +124,8 @@ impl TopKTactic {
 
     /// Puts out what changes in these groups at these times, of which the first of each is just
     /// before a change.
-    /// `n_behind` are the rows of each behind the window at the last of its times, all of which
-    /// leave.
+    /// `n_behind` are the rows of each behind the window at the last of its times, where that is
+    /// known; they leave if rows leave at all.
     fn walk(&mut self, keys: &Keys, times: &[Vec<Time>], n_behind: Option<&[Diff]>, out: &mut Output) -> Ends {
         let mut walk = self.trace.walk();
         let (mut changes, mut leaving) = (Changes::default(), Changes::default());
@@ -124,13 +135,16 @@ impl TopKTactic {
             // Rows of the group before the present value, at each time.
             let mut passed = vec![0; times.len()];
             let mut last_place = None;
-            let mut n_left = n_behind.map_or(0, |n_behind| n_behind[key]);
+            let mut n_left = match &self.leaving {
+                Some(_) => n_behind.map_or(Diff::MAX, |n_behind| n_behind[key]),
+                None => 0,
+            };
             walk.group(keys, key, times, |place, counts| {
                 let ranges = Ranges { passed: &passed, counts, window: &self.window };
                 if !ranges.at(times.len() - 1).is_empty() {
                     last_place = Some(place);
                 }
-                if self.row_number {
+                if self.numbered {
                     changes.number(place, times, ranges)
                 } else {
                     changes.count(place, times, ranges)
@@ -149,7 +163,7 @@ impl TopKTactic {
             last_places.extend(last_place);
         }
         let sources = walk.sources();
-        out.give_rows(changes.finish(&sources, self.n_columns, self.row_number));
+        out.give_rows(changes.finish(&sources, self.n_columns, self.numbered));
         let leaving = leaving.finish(&sources, self.n_columns, false);
         if let Some(all) = self.leaving.as_mut().filter(|_| !leaving.is_empty()) {
             all.push(leaving);
@@ -185,7 +199,11 @@ impl Timed for TopKTactic {
             let (keys, times) = self.queries(&batch);
             let batch = self.with_leaving(batch);
             self.trace.absorb(batch, upto);
-            self.walk(&keys, &times, None, out);
+            if self.ranked == RankedBy::Row {
+                self.walk(&keys, &times, None, out);
+            } else {
+                self.walk_places(&keys, &times, out);
+            }
             return;
         };
         let decided = shown.decide(&batch);
@@ -309,7 +327,7 @@ impl Changes {
         self.diffs.push(diff);
     }
 
-    fn finish(self, sources: &[&[ArrayRef]], n_columns: usize, row_number: bool) -> Batch {
+    fn finish(self, sources: &[&[ArrayRef]], n_columns: usize, numbered: bool) -> Batch {
         let len = self.places.len();
         if len == 0 {
             return Batch::default();
@@ -317,7 +335,7 @@ impl Changes {
         let (sources, places) = only_used(sources, self.places);
         let mut columns = gather::interleave(&sources, &places).to_vec();
         debug_assert_eq!(columns.len(), n_columns);
-        if row_number {
+        if numbered {
             columns.push(Arc::new(UInt64Array::from(self.numbers)));
         }
         let (times, diffs) = (Times::Column(self.times.into()).simplify(), Diffs::Column(self.diffs.into()).simplify());

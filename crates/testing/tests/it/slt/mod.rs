@@ -171,6 +171,7 @@ files!(
     system,
     templates,
     text,
+    tied_places,
     times,
     times_more,
     topk,
