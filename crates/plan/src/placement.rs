@@ -83,9 +83,13 @@ pub fn over(plan: &Plan, below: &[PlanPlacement]) -> Option<PlanPlacement> {
         Node::SetOperation { .. } => {
             (matches!(below[0], Together { .. }) && below[0] == below[1]).then(|| below[0].clone())
         }
+        // (Each row of the left is looked up by itself.)
+        Node::Asof { asof, .. } => {
+            let found = below[1] == Replicated || are_aligned(&below[0], &below[1], &asof.left_key, &asof.right_key);
+            found.then(|| below[0].clone())
+        }
         Node::Scan { .. }
         | Node::Constant { .. }
-        | Node::Asof { .. }
         | Node::Recognize { .. }
         | Node::Temporal { .. }
         | Node::Recursive(_)

@@ -3,9 +3,9 @@
 //! - An *aggregate* needs rows by a subset of its keys. Else each shard computes its part first,
 //!   and the parts move by the keys; rows do if parts cannot be put together.
 //! - A *join* needs rows by paired keys, or one side everywhere. Else the side that is cheaper to
-//!   copy is copied, or both move by the keys.
+//!   copy is copied, or both move by the keys. An *as-of join* is one whose left side is not copied.
 //! - *DISTINCT* and *set operations* need equal rows together: by any columns, else by all.
-//! - *First rows* and *windows* need their groups together. First rows of all are those of each
+//! - *First rows*, *windows* and *sessions* need their groups together. First rows of all are those of each
 //!   shard, then of those.
 //!
 //! Sizes are guessed from rows of relations; a guess changes what moves, never what comes out.
@@ -13,14 +13,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use anabranch_spec::asof::AsofJoin;
+
 use super::block::{Block, identifier, table, with_tables};
 use super::part::{Part, aside, leaf, orders_by_a_name};
 use super::query::{self, names};
 use super::shares::ShardShares;
-use super::{MoveKind, MoveScope, PlannedStep, Program, StepAction, TABLES, join};
+use super::{PlannedStep, Program, StepAction, TABLES, events, join};
 use crate::expressions::{exact_literal, exact_type};
-use crate::placement::{self, PlacementRule, PlanPlacement};
-use crate::{AggregateCall, JoinKind, Node, Plan, TopK};
+use crate::placement::{self, PlanPlacement};
+use crate::{AggregateCall, JoinKind, Node, Plan, RankedBy, TopK};
 
 /// What cutting needs to know.
 pub struct Cut<'a> {
@@ -71,9 +73,9 @@ fn once_each(columns: &[String]) -> Vec<String> {
     taken
 }
 
-struct Cutter<'a, 'h> {
-    how: &'a Cut<'h>,
-    steps: Vec<PlannedStep>,
+pub(super) struct Cutter<'a, 'h> {
+    pub(super) how: &'a Cut<'h>,
+    pub(super) steps: Vec<PlannedStep>,
     /// Steps whose rows are those of a plan, and where they lie.
     known: HashMap<Arc<Plan>, (usize, PlanPlacement)>,
     /// Columns of each relation that are read somewhere.
@@ -108,6 +110,14 @@ impl Cutter<'_, '_> {
                 self.over(plan, block, &[&part])
             }
             Node::Join { .. } => self.join(plan)?,
+            Node::Asof { left, right, asof } => self.asof(plan, left, right, asof)?,
+            Node::Session { input, session } => {
+                let part = self.rows_of(input)?;
+                let part = self.within(part, &session.partition);
+                let alias = self.alias();
+                let block = events::session(plan, &part.block, &alias)?;
+                self.over(plan, block, &[&part])
+            }
             Node::Aggregate { input, keys, calls } => self.aggregate(plan, input, keys, calls)?,
             Node::Distinct { input } => {
                 let part = self.part(input)?;
@@ -189,6 +199,26 @@ impl Cutter<'_, '_> {
         if placement::over(plan, &[ours.place.clone(), theirs.place.clone()]).is_none() {
             (ours, theirs) = self.brought_together(*kind, (ours, left_key), (theirs, right_key));
         }
+        let (ours, theirs) = self.side_by_side(ours, theirs);
+        let aliases = [self.alias(), self.alias()];
+        let block = join::join(plan, ours.block.clone(), theirs.block.clone(), [&aliases[0], &aliases[1]])?;
+        Ok(self.over(plan, block, &[&ours, &theirs]))
+    }
+
+    fn asof(&mut self, plan: &Arc<Plan>, left: &Arc<Plan>, right: &Arc<Plan>, on: &AsofJoin) -> Result<Part, String> {
+        let (mut ours, mut theirs) = (self.part(left)?, self.part(right)?);
+        if placement::over(plan, &[ours.place.clone(), theirs.place.clone()]).is_none() {
+            // (Rows of the left are looked up, each by itself.)
+            (ours, theirs) = self.brought_together(JoinKind::Left, (ours, &on.left_key), (theirs, &on.right_key));
+        }
+        let (ours, theirs) = self.side_by_side(ours, theirs);
+        let aliases = [self.alias(), self.alias()];
+        let block = events::asof(plan, ours.block.clone(), theirs.block.clone(), [&aliases[0], &aliases[1]])?;
+        Ok(self.over(plan, block, &[&ours, &theirs]))
+    }
+
+    /// Both parts with so few inputs that one step may read them.
+    fn side_by_side(&mut self, mut ours: Part, mut theirs: Part) -> (Part, Part) {
         if ours.inputs.len() + theirs.inputs.len() > TABLES.len() && ours.inputs.len() > 1 {
             ours = self.as_step(&ours);
         }
@@ -196,54 +226,7 @@ impl Cutter<'_, '_> {
             theirs = self.as_step(&theirs);
         }
         let theirs = aside(&theirs, ours.inputs.len());
-        let aliases = [self.alias(), self.alias()];
-        let block = join::join(plan, ours.block.clone(), theirs.block.clone(), [&aliases[0], &aliases[1]])?;
-        Ok(self.over(plan, block, &[&ours, &theirs]))
-    }
-
-    /// Both sides of a join, moved so that rows that match lie together.
-    fn brought_together(
-        &mut self,
-        kind: JoinKind,
-        (ours, left_key): (Part, &[usize]),
-        (theirs, right_key): (Part, &[usize]),
-    ) -> (Part, Part) {
-        let copies_right = !matches!(kind, JoinKind::Right | JoinKind::Full);
-        let copies_left = matches!(kind, JoinKind::Inner | JoinKind::Right);
-        let hashes = !left_key.is_empty() && kind != JoinKind::LeftAntiNullAware;
-        let right_copies = if copies_right { theirs.rows * self.how.shards } else { f64::INFINITY };
-        let left_copies = if copies_left { ours.rows * self.how.shards } else { f64::INFINITY };
-        // (What lies by a part of its keys stays, and the other side follows it.)
-        let follow = |place: &PlanPlacement, from: &[usize], to: &[usize]| -> Option<Vec<usize>> {
-            let PlanPlacement::Together { rule: PlacementRule::Hash(None), columns } = place else { return None };
-            columns.iter().map(|column| from.iter().position(|key| key == column).map(|at| to[at])).collect()
-        };
-        let after_left = follow(&ours.place, left_key, right_key);
-        let after_right = follow(&theirs.place, right_key, left_key);
-        let hashed = match (hashes, &after_left, &after_right) {
-            (false, ..) => f64::INFINITY,
-            (_, Some(_), _) => theirs.rows,
-            (_, _, Some(_)) => ours.rows,
-            _ => ours.rows + theirs.rows,
-        };
-        if hashed <= right_copies && hashed <= left_copies && hashed.is_finite() {
-            return match (after_left, after_right) {
-                (Some(columns), _) => {
-                    let theirs = self.by_columns(&theirs, &columns);
-                    (ours, theirs)
-                }
-                (_, Some(columns)) => (self.by_columns(&ours, &columns), theirs),
-                _ => (self.by_columns(&ours, left_key), self.by_columns(&theirs, right_key)),
-            };
-        }
-        if right_copies.is_finite() && right_copies <= left_copies {
-            let theirs = self.copied(&theirs);
-            return (ours, theirs);
-        }
-        if left_copies.is_finite() {
-            return (self.copied(&ours), theirs);
-        }
-        (self.in_one(&ours), self.in_one(&theirs))
+        (ours, theirs)
     }
 
     fn aggregate(
@@ -302,7 +285,7 @@ impl Cutter<'_, '_> {
         let top = &TopK { order: order.collect(), ..top.clone() };
         let is_whole = placement::is_within(&part.place, &top.group) || part.place == PlanPlacement::Replicated;
         let part = match (is_whole, top.limit) {
-            (false, Some(limit)) if top.group.is_empty() => {
+            (false, Some(limit)) if top.group.is_empty() && top.ranked == RankedBy::Row => {
                 let first =
                     TopK { limit: Some(limit.saturating_add(top.offset)), offset: 0, numbered: false, ..top.clone() };
                 let aliases = [self.alias(), self.alias()];
@@ -370,62 +353,13 @@ impl Cutter<'_, '_> {
         }
     }
 
-    /// The part, with rows of equal values in these columns together.
-    fn within(&mut self, part: Part, columns: &[usize]) -> Part {
-        match placement::is_within(&part.place, columns) || part.place == PlanPlacement::Replicated {
-            true => part,
-            false if columns.is_empty() => self.in_one(&part),
-            false => self.by_columns(&part, columns),
-        }
-    }
-
-    fn by_columns(&mut self, part: &Part, columns: &[usize]) -> Part {
-        let place = PlanPlacement::Together { rule: PlacementRule::Hash(None), columns: columns.to_vec() };
-        if part.place == place || columns.is_empty() {
-            return part.clone();
-        }
-        let names = part.block.names.clone();
-        let step = self.step(part);
-        let columns = columns.iter().map(|at| names[*at].clone()).collect();
-        let step = self.push("s", StepAction::Rekey { input: step, columns });
-        self.moved(step, MoveKind::Redistribute, None, names, place, part.rows)
-    }
-
-    fn in_one(&mut self, part: &Part) -> Part {
-        if part.place == PlanPlacement::One {
-            return part.clone();
-        }
-        let (names, step) = (part.block.names.clone(), self.step(part));
-        self.moved(step, MoveKind::Reshard, Some(1), names, PlanPlacement::One, part.rows)
-    }
-
-    fn copied(&mut self, part: &Part) -> Part {
-        let (names, step) = (part.block.names.clone(), self.step(part));
-        self.moved(step, MoveKind::Broadcast, None, names, PlanPlacement::Replicated, part.rows)
-    }
-
-    fn moved(
-        &mut self,
-        input: usize,
-        kind: MoveKind,
-        shards: Option<usize>,
-        names: Vec<String>,
-        place: PlanPlacement,
-        rows: f64,
-    ) -> Part {
-        let action = StepAction::Move { input, kind, scope: MoveScope::Flat, shards };
-        let step = self.steps.iter().position(|step| step.action == action);
-        let step = step.unwrap_or_else(|| self.push("s", action));
-        leaf(step, names, place, rows)
-    }
-
     fn as_step(&mut self, part: &Part) -> Part {
         let step = self.step(part);
         leaf(step, part.block.names.clone(), part.place.clone(), part.rows)
     }
 
     /// The step whose rows are the part's.
-    fn step(&mut self, part: &Part) -> usize {
+    pub(super) fn step(&mut self, part: &Part) -> usize {
         // (A block over a nested one is all of a table, too, but of rows that the nested one
         // makes.)
         let is_input = part.block.is_table() && part.block.from == table(0);
@@ -460,7 +394,7 @@ impl Cutter<'_, '_> {
         }
     }
 
-    fn push(&mut self, name: &str, action: StepAction) -> usize {
+    pub(super) fn push(&mut self, name: &str, action: StepAction) -> usize {
         let name = match name {
             "s" => format!("s{}", self.steps.len() + 1),
             name => {

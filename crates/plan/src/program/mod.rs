@@ -9,7 +9,9 @@
 
 mod block;
 mod cut;
+mod events;
 mod join;
+mod moves;
 mod part;
 mod query;
 mod read;
