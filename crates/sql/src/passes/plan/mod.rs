@@ -22,6 +22,7 @@ pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
 mod interval_sums;
+mod join_pairs;
 mod join_tests;
 pub(crate) mod joined_bytes;
 pub(crate) mod label_calls;
