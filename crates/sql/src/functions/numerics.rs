@@ -29,7 +29,7 @@ use datafusion_expr::{
 };
 
 use super::call_names::call_name;
-use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
+use crate::resolve::common_types::{float_of_numbers, plain_of_lists, plain_of_numbers};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Digits before the point for which a decimal that may need more digits than there are keeps its
@@ -293,13 +293,16 @@ pub(crate) fn joined_text(left: &Expr, right: &Expr, types: (&DataType, &DataTyp
 }
 
 /// Two numbers that are compared, of which one is plain: both plain, or both floats if the other is
-/// a float.
+/// a float. Two arrays of numerics, of which one has plain elements: both have plain ones.
 pub(crate) fn plain_comparison(left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<(Expr, Expr)> {
     let pair = [types.0.clone(), types.1.clone()];
-    if types.0 == types.1 || !pair.contains(&TYPE) {
+    if types.0 == types.1 {
         return None;
     }
-    let common = plain_of_numbers(&pair).or_else(|| float_of_numbers(&pair).map(|_| DataType::Float64))?;
+    let common = match pair.contains(&TYPE) {
+        true => plain_of_numbers(&pair).or_else(|| float_of_numbers(&pair).map(|_| DataType::Float64))?,
+        false => plain_of_lists(&pair)?,
+    };
     let as_common = |value: &Expr, is: &DataType| match *is == common {
         true => value.clone(),
         false => datafusion_expr::cast(value.clone(), common.clone()),
