@@ -145,6 +145,7 @@ files!(
     numeric,
     order_and_literals,
     ordered_rows,
+    pairs,
     planner,
     prefixes,
     prepared,
