@@ -133,6 +133,7 @@ files!(
     joins,
     json,
     kept_types,
+    label_lists,
     labels,
     list_tests,
     locked_tables,
