@@ -413,12 +413,19 @@ pub(crate) fn plain_message(error: &DataFusionError) -> String {
     }
 }
 
+/// Arrays of whole numbers whose least has no absolute value in its type, and that type.
+const ABSOLUTE: [(&str, &str); 4] =
+    [("Int8Array", "tinyint"), ("Int16Array", "smallint"), ("Int32Array", "integer"), ("Int64Array", "bigint")];
+
 /// What went wrong with a row, in PostgreSQL's words where it has some.
 fn row_error_message(error: &DataFusionError) -> String {
     let text = plain_message(error);
     let lower = text.to_lowercase();
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return "division by zero".to_owned();
+    }
+    if let Some((_, of)) = ABSOLUTE.iter().find(|(array, _)| text.starts_with(&format!("{array} overflow on abs("))) {
+        return format!("{of} out of range");
     }
     if lower.contains("overflow") && !lower.contains("field overflow") && !lower.contains("value out of range") {
         return format!("value out of range: {text}");
