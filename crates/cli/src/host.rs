@@ -89,6 +89,11 @@ impl Host {
         self.interrupt.clone()
     }
 
+    /// Rows that the operators of all dataflows have put out, also while a statement runs.
+    pub(crate) fn rows_put_out(&self) -> u64 {
+        self.progress.rows_put_out()
+    }
+
     /// Where the sources stand, also while a statement runs.
     pub(crate) fn sources(&self) -> Vec<SourceStatus> {
         self.progress.sources()

@@ -144,6 +144,14 @@ impl Place {
         }
     }
 
+    /// Rows that the operators of this process have put out, also while a statement runs.
+    pub(crate) fn rows_put_out(&self) -> u64 {
+        match self {
+            Place::Embedded { host, .. } => host.rows_put_out(),
+            Place::Remote(_) => 0,
+        }
+    }
+
     /// What stops the running statement, from any thread.
     pub(crate) fn stopper(&self) -> Box<dyn Fn() + Send> {
         match self {

@@ -22,15 +22,19 @@ pub(crate) struct ProgressLine {
     visible: bool,
     /// Rows of all sources at the last drawings, for the rate.
     before: Option<(Instant, u64)>,
+    /// Rows that operators had put out at the first drawing that was due.
+    put_out_before: Option<u64>,
 }
 
 impl ProgressLine {
     pub(crate) fn start() -> ProgressLine {
-        ProgressLine { started: Instant::now(), enabled: stderr().is_terminal(), visible: false, before: None }
+        let enabled = stderr().is_terminal();
+        ProgressLine { started: Instant::now(), enabled, visible: false, before: None, put_out_before: None }
     }
 
-    /// Draws the line if it is due.
-    pub(crate) fn draw(&mut self, sources: &[SourceStatus]) {
+    /// Draws the line if it is due. `put_out` are the rows that operators have put out so far.
+    pub(crate) fn draw(&mut self, sources: &[SourceStatus], put_out: u64) {
+        let put_out = put_out.saturating_sub(*self.put_out_before.get_or_insert(put_out));
         if !self.enabled || self.started.elapsed() < SHOWN_AFTER {
             return;
         }
@@ -43,6 +47,9 @@ impl ProgressLine {
         }
         if rows > base {
             line.push_str(&format!(" · {} rows/s", thousands(rate as u64)));
+        }
+        if put_out > 0 {
+            line.push_str(&format!(" · {} rows put out by operators", thousands(put_out)));
         }
         // Without wrapping, so that wiping one line wipes all of it.
         eprint!("\r\x1b[2K\x1b[?7l{line}\x1b[?7h");

@@ -205,7 +205,7 @@ impl<'a> Runner<'a> {
                 Err(RecvTimeoutError::Timeout) => {
                     match &mut drawn {
                         Some(drawn) => drawn.draw()?,
-                        None => progress.draw(&self.place.sources()),
+                        None => progress.draw(&self.place.sources(), self.place.rows_put_out()),
                     }
                     continue;
                 }

@@ -24,6 +24,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("out of bounds for sequence", "22003"),
     ("defined in this session", "55000"),
     ("missing FROM-clause entry", "42P01"),
+    ("could not identify a", "42883"),
     ("does not take these arguments", "42883"),
     ("aggregate functions are not allowed", "42803"),
     ("aggregate function calls cannot be nested", "42803"),

@@ -33,7 +33,7 @@ use crate::resolve::type_marks::EnumMark;
 use crate::stack::{
     DEPTH_MAX, SHALLOW_LEVELS_MAX, check_plan, check_size, few_parts, with_deep_stack, with_shallow_stack,
 };
-use crate::syntax::statement::{CreateView, EmitClause};
+use crate::syntax::statement::{CreateView, EmitClause, Explain};
 use crate::translate::Translator;
 use crate::translate::recursion::adds_rows;
 
@@ -156,7 +156,12 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// As [`plan_query`](Self::plan_query).
-    pub fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>> {
+    pub fn plan_in_steps(&self, explain: &Explain) -> Result<Vec<(&'static str, Arc<Plan>)>> {
+        let closing = match explain.emit {
+            EmitClause::Changes => None,
+            EmitClause::OnWindowClose => Some(on_close::rewrite(&explain.query, self.catalog)?),
+        };
+        let query = closing.as_ref().unwrap_or(&explain.query);
         self.guarded(query, |context| {
             let (_, _, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
@@ -195,6 +200,18 @@ impl<'a> Planner<'a> {
             EmitClause::OnWindowClose => {
                 self.named_view(&on_close::rewrite(&view.query, self.catalog)?, &view.column_names)
             }
+        }
+    }
+
+    /// Plans what EXPLAIN shows: a query that is asked once, or the view that it is with `EMIT ON
+    /// WINDOW CLOSE`.
+    ///
+    /// # Errors
+    /// As [`plan_query`](Self::plan_query) and [`plan_create_view`](Self::plan_create_view).
+    pub fn plan_explained(&self, explain: &Explain) -> Result<Planned> {
+        match explain.emit {
+            EmitClause::Changes => self.plan_query(&explain.query),
+            EmitClause::OnWindowClose => self.plan_view(&on_close::rewrite(&explain.query, self.catalog)?),
         }
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, Diff, Diffs, Times};
 use anabranch_sql::span::Span;
+use anabranch_sql::sql_name;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
@@ -83,7 +84,7 @@ impl Watermark {
             (None, Span::Ticks(ticks)) if data_type.is_integer() => *ticks,
             _ => {
                 return Err(Error::invalid(format!("column \"{name}\" has no watermark like that"))
-                    .with_detail(format!("It is of type {data_type}, and the delay is {}.", declared.delay))
+                    .with_detail(format!("It is of type {}, and the delay is {}.", sql_name(data_type), declared.delay))
                     .with_hint(
                         "Watermarks are for timestamps with an interval as delay, or for integers with a number.",
                     ));

@@ -225,6 +225,11 @@ impl Cluster {
         self.tell(|| Command::AllowCompaction { arrangement, since });
     }
 
+    /// The accounts of all dataflows.
+    pub(crate) fn accounts(&self) -> Accounts {
+        self.accounts.clone()
+    }
+
     /// Tells dataflows up to which time no reader will tell times later than `after` apart in
     /// anything they make. Such a time is not greater than that of any dataflow that reads them,
     /// nor than the times that their own arrangements and changes are read at; and no dataflow

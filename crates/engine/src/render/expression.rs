@@ -267,6 +267,10 @@ impl Compiled {
     /// The error, with the values of the single row it happened on.
     fn describe(&self, error: &DataFusionError, columns: &Columns) -> String {
         let message = row_error_message(error);
+        // (What stands beside it is what the planner counts of the subquery's rows.)
+        if message.starts_with(MORE_THAN_ONE) {
+            return message;
+        }
         let values: Vec<String> = self
             .columns()
             .into_iter()
@@ -285,10 +289,14 @@ impl Compiled {
     }
 }
 
-/// Whether the name of a column is one of the query's, not of the planner's: the mark of rows that
-/// are there, and what holds it.
+/// What a subquery with too many rows is refused with.
+const MORE_THAN_ONE: &str = "more than one row returned by a subquery";
+
+/// Whether a column is one of the query's, not of the planner's: the planner's names begin with two
+/// underscores, and so does a word in the names of what is computed of them.
 fn is_told(name: &str) -> bool {
-    !name.contains("__") && name != "present" && !name.contains("when present")
+    let mut words = name.split(|c: char| !c.is_alphanumeric() && c != '_');
+    !words.any(|word| word.starts_with("__"))
 }
 
 impl Expression for Compiled {
@@ -413,12 +421,19 @@ pub(crate) fn plain_message(error: &DataFusionError) -> String {
     }
 }
 
+/// Arrays of whole numbers whose least has no absolute value in its type, and that type.
+const ABSOLUTE: [(&str, &str); 4] =
+    [("Int8Array", "tinyint"), ("Int16Array", "smallint"), ("Int32Array", "integer"), ("Int64Array", "bigint")];
+
 /// What went wrong with a row, in PostgreSQL's words where it has some.
 fn row_error_message(error: &DataFusionError) -> String {
     let text = plain_message(error);
     let lower = text.to_lowercase();
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return "division by zero".to_owned();
+    }
+    if let Some((_, of)) = ABSOLUTE.iter().find(|(array, _)| text.starts_with(&format!("{array} overflow on abs("))) {
+        return format!("{of} out of range");
     }
     if lower.contains("overflow") && !lower.contains("field overflow") && !lower.contains("value out of range") {
         return format!("value out of range: {text}");

@@ -28,11 +28,11 @@ type Counted = Vec<(Arc<Plan>, OperatorCounts)>;
 
 impl Session {
     pub(super) fn explain_analyze(&mut self, explain: &Explain) -> Result<Rows, Error> {
-        let Named { mut planned, names, .. } = self.plan_query(&explain.query)?;
+        let Named { mut planned, names, .. } = self.plan_explained(explain)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.settle_sources(&names)?;
         self.check_kept(&planned.plan)?;
-        self.await_dataflows(self.timeline.last())?;
+        self.await_dataflows_shortly()?;
         let start = Instant::now();
         let (rows, counted): (Vec<Batch>, Counted) = match self.direct(&planned.plan, None).is_some() {
             true => (self.collect(&planned.plan)?, vec![]),

@@ -11,6 +11,7 @@ use arrow::datatypes::{Field, SchemaRef};
 use super::create::{take_retain, watermark};
 use super::outcome::Outcome;
 use super::state::Session;
+use super::told_columns::{OfSource, told_columns};
 use crate::catalog::{Object, Retain, SourceOptions};
 use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
@@ -45,7 +46,10 @@ impl Session {
         asked.retain = asked.retain.or_else(|| edition.is_some().then_some(Retain::OnDemand));
         self.add_source(create, &asked, schema, text)?;
         let now = self.options.clock.now_micros();
-        let floats = if create.columns.is_empty() { told_floats(&asked.spec, &fields) } else { None };
+        let told = match create.columns.is_empty() {
+            true => told_columns(&asked.spec.options, &fields, &OfSource(&create.name)),
+            false => None,
+        };
         let pumped = Pumped::new(&create.name, reader, asked.rate, now);
         self.pump.add(match edition {
             Some(edition) => pumped.on_demand(Again { connector, spec: asked.spec.clone(), edition }),
@@ -53,7 +57,7 @@ impl Session {
             None => pumped,
         });
         self.publish_progress();
-        Ok(match floats {
+        Ok(match told {
             Some(detail) => Outcome::done_with("CREATE SOURCE", detail),
             None => Outcome::done("CREATE SOURCE"),
         })
@@ -140,25 +144,4 @@ fn asked_source(create: &CreateSource) -> Result<AskedSource, Error> {
     })?;
     let spec = SourceSpec { name: create.name.clone(), columns: create.columns.clone(), options };
     Ok(AskedSource { connector, retain, rate, spec })
-}
-
-/// What to know of the columns of a text that were found to be numbers with a point.
-fn told_floats(spec: &SourceSpec, fields: &[Field]) -> Option<String> {
-    let option = |name: &str| spec.options.get(name).map(|value| value.to_lowercase()).unwrap_or_default();
-    let (format, path) = (option("format"), option("path"));
-    let is_text = match format.is_empty() {
-        true => [".csv", ".tsv", ".tbl"].iter().any(|ending| path.contains(ending)),
-        false => format == "csv" || format == "tbl",
-    };
-    let floats = fields.iter().filter(|field| field.data_type().is_floating());
-    let names: Vec<String> = floats.map(|field| format!("\"{}\"", field.name())).collect();
-    let (is, one) = if names.len() == 1 { ("is", "the column") } else { ("are", "the columns") };
-    (is_text && !names.is_empty()).then(|| {
-        format!(
-            "{} {is} read as double precision; for exact sums declare {one}: CREATE SOURCE {} ({} numeric, ..) WITH (..).",
-            names.join(", "),
-            spec.name,
-            names[0],
-        )
-    })
 }

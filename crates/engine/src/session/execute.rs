@@ -90,6 +90,7 @@ impl Session {
         let own = own.as_ref().unwrap_or(&statement.statement);
         let filed = self.with_files(own, Wanted::Rows);
         let result = filed.and_then(|filed| self.run_one(filed.as_ref().unwrap_or(own), text));
+        let result = result.map(|outcome| self.with_file_notices(outcome));
         if !self.is_handed_over() {
             self.drop_files();
         }

@@ -32,9 +32,9 @@ impl Session {
         if let Shows::Program(language) = explain.shows {
             return self.explain_program(&explain.query, language);
         }
-        let Named { mut planned, .. } = self.plan_query(&explain.query)?;
+        let Named { mut planned, .. } = self.plan_explained(explain)?;
         planned.plan = self.with_operator_rows(&planned.plan)?;
-        self.await_dataflows(self.timeline.last())?;
+        self.await_dataflows_shortly()?;
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
         let direct = self.direct(&planned.plan, None);
@@ -79,7 +79,7 @@ impl Session {
     /// The plan before and after each rewrite that changes it.
     fn explain_rewrites(&self, explain: &Explain) -> Result<Rows, Error> {
         let mut lines = Vec::new();
-        for (rewrite, plan) in self.plan_in_steps(&explain.query)? {
+        for (rewrite, plan) in self.plan_in_steps(explain)? {
             lines.push(format!("-- {rewrite}"));
             let tree = anabranch_plan::explain::explain(&plan, &|_| None);
             lines.extend(tree.lines().map(str::to_string));

@@ -34,7 +34,7 @@ impl Session {
         let ordered = super::explain::finish_line(&planned);
         let plan = first_rows(&planned);
         // (Rows that a worker has not taken in are not counted.)
-        self.await_dataflows(self.timeline.last())?;
+        self.await_dataflows_shortly()?;
         let kept: BTreeMap<ArrangementId, usize> =
             self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.rows)).collect();
         let rows = |relation: &str| {

@@ -12,7 +12,9 @@ use anabranch_sql::files::{ReadFile, with_tables};
 use anabranch_sql::statement::{CreateTable, LifetimeClause, Rules, Statement};
 use arrow::datatypes::Field;
 
+use super::outcome::Outcome;
 use super::state::Session;
+use super::told_columns::{OfFile, told_columns};
 use crate::connector::{Poll, SourceSpec};
 use crate::error::Error;
 
@@ -37,8 +39,14 @@ impl Session {
         })
     }
 
+    /// The outcome of a statement, with what to know of the files that were read for it.
+    pub(super) fn with_file_notices(&self, outcome: Outcome) -> Outcome {
+        self.client.file_notices.iter().fold(outcome, |outcome, notice| outcome.with_notice(notice))
+    }
+
     /// Forgets the tables of files.
     pub(super) fn drop_files(&mut self) {
+        self.client.file_notices.clear();
         for name in std::mem::take(&mut self.client.files).into_values() {
             self.drop_relation(&name);
             self.allow_compaction();
@@ -57,6 +65,9 @@ impl Session {
         let spec = SourceSpec { name: file.path.clone(), columns: vec![], options };
         let mut reader = self.connector("file")?.open(&spec)?;
         let fields: Vec<Field> = reader.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+        if wanted == Wanted::Rows {
+            self.client.file_notices.extend(told_columns(&spec.options, &fields, &OfFile(&file.path)));
+        }
         let number = self.catalog.next_object().0;
         let name = self.temporary_name(&format!("__file_{number}"));
         let table = CreateTable {

@@ -88,6 +88,7 @@ mod subscribe;
 mod system;
 mod tag;
 pub(crate) mod together;
+mod told_columns;
 mod transact;
 mod truncate;
 mod turn;

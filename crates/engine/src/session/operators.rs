@@ -56,7 +56,7 @@ impl OperatorRow {
 
 impl Session {
     pub(super) fn show_operators(&mut self) -> Result<Rows, Error> {
-        self.await_dataflows(self.timeline.last())?;
+        self.await_dataflows_shortly()?;
         let all = self.operator_rows();
         rows(vec![
             ("name", texts(all.iter().map(|row| row.name.clone()))),

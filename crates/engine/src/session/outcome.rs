@@ -47,6 +47,10 @@ impl Outcome {
         match self {
             Outcome::Done { tag, detail: None } => Outcome::done_with(tag, notice),
             Outcome::Done { tag, detail: Some(detail) } => Outcome::done_with(tag, format!("{detail}; {notice}")),
+            Outcome::Rows(mut rows) => {
+                rows.notices.push(notice.to_owned());
+                Outcome::Rows(rows)
+            }
             other => other,
         }
     }
@@ -60,7 +64,8 @@ pub struct Rows {
     pub schema: SchemaRef,
     /// The rows; no batch is empty.
     pub batches: Vec<RecordBatch>,
-    /// What a reader of the answer should know: a source that failed and so is incomplete.
+    /// What a reader of the answer should know: a source that failed and so is incomplete; how
+    /// columns of files were read.
     pub notices: Vec<String>,
     /// That they are counted as memory of their client.
     #[expect(dead_code, reason = "dropping it counts them off")]

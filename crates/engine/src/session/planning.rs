@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_plan::Plan;
-use anabranch_sql::statement::{CreateView, Delete, Insert, Update};
+use anabranch_sql::statement::{CreateView, Delete, Explain, Insert, Update};
 use anabranch_sql::{Parameters, Planner, Returning};
 use datafusion_expr::sqlparser::ast;
 
@@ -19,6 +19,11 @@ impl Session {
         self.plan_read(Role::Rows, &|planner| planner.plan_query(query))
     }
 
+    /// Plans what EXPLAIN shows.
+    pub(super) fn plan_explained(&mut self, explain: &Explain) -> Result<Named, Error> {
+        self.plan_read(Role::Rows, &|planner| planner.plan_explained(explain))
+    }
+
     /// Plans a query that stands: a top-level LIMIT is part of it.
     pub(super) fn plan_view(&self, query: &ast::Query) -> Result<Named, Error> {
         standing(self.plan_now(&|planner| planner.plan_view(query))?)
@@ -30,10 +35,10 @@ impl Session {
     }
 
     /// The plan of a query before and after each rewrite.
-    pub(super) fn plan_in_steps(&self, query: &ast::Query) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
+    pub(super) fn plan_in_steps(&self, explain: &Explain) -> Result<Vec<(&'static str, Arc<Plan>)>, Error> {
         let context = self.plan_context();
         let catalog = context.catalog();
-        Ok(context.planner(&catalog).plan_in_steps(query)?)
+        Ok(context.planner(&catalog).plan_in_steps(explain)?)
     }
 
     /// The plan of a query before rewrites.

@@ -10,7 +10,7 @@ use anabranch_plan::{Node, Plan};
 use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{CreateType, Made, TypeDefinition};
 use anabranch_sql::table::has_query;
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
@@ -232,6 +232,9 @@ fn next_number(
 fn type_error(made: &CreateType, name: &str, column: &str, object: &Object, rows: &Batch, row: usize) -> Error {
     let value = || {
         let at = object.schema.index_of(column).ok()?;
+        if let Some(lists) = rows.column(at).as_list_opt::<i32>() {
+            return misfit_in(lists, row, made);
+        }
         let value = cast(&types::widened(rows.column(at)), &DataType::Utf8View).ok()?;
         let value = value.as_string_view();
         value.is_valid(row).then(|| value.value(row).to_owned())
@@ -252,6 +255,14 @@ fn type_error(made: &CreateType, name: &str, column: &str, object: &Object, rows
                 .about_constraint(&object.name, name)
         }
     }
+}
+
+/// The first element of an array that is no label.
+fn misfit_in(lists: &ListArray, row: usize, made: &CreateType) -> Option<String> {
+    let TypeDefinition::Enum(labels) = &made.definition else { return None };
+    let elements = cast(&types::widened(&lists.value(row)), &DataType::Utf8View).ok()?;
+    let mut texts = elements.as_string_view().iter().flatten();
+    texts.find(|text| !labels.iter().any(|label| label == text)).map(str::to_owned)
 }
 
 /// Refuses rows for which a CHECK of the table is false. Rows that go are not looked at.

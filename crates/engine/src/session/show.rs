@@ -1,9 +1,10 @@
 //! SHOW and DESCRIBE: the catalog and the cluster as rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_batch::Time;
 use anabranch_flow::steps::StepStats;
 use anabranch_sql::column_type_name;
 use anabranch_sql::statement::{ObjectKind, Show};
@@ -16,7 +17,7 @@ use super::explain::column_names;
 use super::outcome::{Rows, SourceState, SourceStatus};
 use super::state::Session;
 use crate::catalog::{Index, Object, Watermark};
-use crate::cluster::{ArrangementId, ArrangementStats};
+use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
 use crate::error::Error;
 
 /// The name of the one database.
@@ -52,8 +53,8 @@ impl Session {
             Show::Schemas => self.show_schemas(),
             Show::Databases => rows(vec![("name", texts([DATABASE.to_owned()]))]),
             Show::Sources => self.show_sources(),
-            Show::Views => self.show_views(ObjectKind::View),
-            Show::MaterializedViews => self.show_views(ObjectKind::MaterializedView),
+            Show::Views => rows(self.views(ObjectKind::View)),
+            Show::MaterializedViews => self.show_materialized(),
             Show::Indexes { on } => self.show_indexes(on.as_deref()),
             Show::Arrangements => self.show_arrangements(),
             Show::Time => self.show_time(),
@@ -136,13 +137,41 @@ impl Session {
         ])
     }
 
-    fn show_views(&self, kind: ObjectKind) -> Result<Rows, Error> {
+    fn views(&self, kind: ObjectKind) -> Vec<(&'static str, ShowColumn)> {
         let views = self.of_kind(kind);
-        rows(vec![
+        vec![
             ("name", texts(views.iter().map(|view| view.name.clone()))),
             ("columns", texts(views.iter().map(|view| all_columns(view)))),
             ("reads", texts(views.iter().map(|view| view.reads.iter().cloned().collect::<Vec<_>>().join(", ")))),
-        ])
+        ]
+    }
+
+    /// Materialized views, and how far those are that have not worked off what they read.
+    fn show_materialized(&mut self) -> Result<Rows, Error> {
+        self.await_dataflows_shortly()?;
+        let now = self.timeline.last();
+        let uppers: BTreeMap<ArrangementId, Time> =
+            self.arrangements().into_iter().map(|stats| (stats.arrangement, stats.upper)).collect();
+        let state = |view: &&Object| {
+            let arrangements = view.maintained.iter().flat_map(|maintained| &maintained.arrangements);
+            let is_behind = |upper: Option<&Time>| upper.is_some_and(|upper| *upper <= now);
+            match arrangements.clone().any(|arranged| is_behind(uppers.get(&arranged.arrangement))) {
+                true => format!("behind, {} rows worked off", self.rows_worked_off(&view.name)),
+                false => "current".to_owned(),
+            }
+        };
+        let states: Vec<String> = self.of_kind(ObjectKind::MaterializedView).iter().map(state).collect();
+        let mut columns = self.views(ObjectKind::MaterializedView);
+        columns.push(("state", texts(states)));
+        rows(columns)
+    }
+
+    /// Rows that the operators of a view have put out.
+    fn rows_worked_off(&self, view: &str) -> u64 {
+        let own = self.dataflows.operators().filter(|operator| operator.name == view);
+        let dataflows: BTreeSet<DataflowId> = own.map(|operator| operator.dataflow).collect();
+        let counts = dataflows.into_iter().flat_map(|dataflow| self.cluster.operators(dataflow).into_values());
+        counts.map(|counts| counts.rows).sum()
     }
 
     fn show_indexes(&self, on: Option<&str>) -> Result<Rows, Error> {
@@ -165,7 +194,7 @@ impl Session {
     /// All arrangements, with what they hold. Those that only queries share have no owner; what
     /// they are of stands for the relation.
     fn show_arrangements(&mut self) -> Result<Rows, Error> {
-        self.await_dataflows(self.timeline.last())?;
+        self.await_dataflows_shortly()?;
         let stats = self.arrangements();
         let name = |stats: &ArrangementStats| {
             self.owned_name(stats.arrangement).or_else(|| self.shared_name(stats.arrangement))

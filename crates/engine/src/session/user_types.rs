@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use anabranch_sql::statement::{AddLabel, CreateTable, CreateType, Statement, TypeDefinition};
-use anabranch_sql::type_marks::{EnumMark, type_of};
+use anabranch_sql::type_marks::{EnumMark, type_within};
 use anabranch_sql::user_types::{field_of, resolve};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 
@@ -101,7 +101,7 @@ impl Session {
     /// Refuses where a materialized view goes by the order of the labels, which its plan has as it
     /// was.
     fn check_no_order(&self, name: &str) -> Result<(), Error> {
-        let of_type = |object: &&Object| object.schema.fields().iter().any(|field| type_of(field) == Some(name));
+        let of_type = |object: &&Object| object.schema.fields().iter().any(|field| type_within(field) == Some(name));
         let tables = self.catalog.objects().filter(of_type).map(|object| object.name.clone());
         let readers: BTreeSet<String> = tables.flat_map(|table| self.catalog.dependents(&table)).collect();
         let Some(known) = self.catalog.types().get(name) else { return Ok(()) };
@@ -171,7 +171,7 @@ impl Session {
         for object in self.catalog.objects() {
             let checks = object.rules.declared.checks.iter().filter_map(|check| check.of_type.as_ref());
             let of_checks = checks.filter(|(of, _)| of.name == name).map(|(_, column)| column.clone());
-            let of_fields = object.schema.fields().iter().filter(|field| type_of(field) == Some(name));
+            let of_fields = object.schema.fields().iter().filter(|field| type_within(field) == Some(name));
             let mut columns: Vec<String> = of_fields.map(|field| field.name().clone()).chain(of_checks).collect();
             columns.sort();
             columns.dedup();

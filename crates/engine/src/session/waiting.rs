@@ -24,9 +24,15 @@ use super::state::Session;
 use super::state::waits::{Attempt, Attempted, Manner, PendingAnswer, Wait, Waiting};
 use crate::cluster::{DataflowId, Peek, PeekResult, Waited};
 use crate::error::{Error, ErrorKind};
+use crate::interrupt::Interrupt;
 
 /// How long the session waits for workers on behalf of one question.
 const WAIT_INLINE: Duration = Duration::from_millis(2);
+
+/// How long a look at dataflows waits for them: where other connections wait meanwhile, and in a
+/// session of its own.
+const LOOK_AMONG_MANY: Duration = Duration::from_millis(50);
+const LOOK_ALONE: Duration = Duration::from_secs(1);
 /// How often a statement is overtaken before others have to wait for it.
 const OVERTAKEN_MAX: usize = 2;
 /// Percent of the memory limit above which rows wait before they are taken, sources' too; and how
@@ -185,6 +191,26 @@ impl Session {
         let result = result?;
         self.note_answer(PendingAnswer { result: Some(result.clone()), relations, version, at });
         Ok(result)
+    }
+
+    /// Waits until every sound dataflow is complete as of now, or for a little: what is told then
+    /// is told as far as it has come. A dataflow that has long to work hinders no look at it.
+    pub(super) fn await_dataflows_shortly(&mut self) -> Result<(), Error> {
+        let past = self.timeline.last();
+        if self.hands_over() {
+            // (The answers of those that were not ready are not waited for.)
+            let _ = self.cluster.ask_frontiers(&self.dataflows.owned(), past).wait(LOOK_AMONG_MANY);
+            return Ok(());
+        }
+        let limited = Interrupt::new();
+        limited.limit(Some(if self.serves_many { LOOK_AMONG_MANY } else { LOOK_ALONE }));
+        for dataflow in self.dataflows.owned() {
+            match self.cluster.await_sound(dataflow, past, &limited) {
+                Err(error) if error.kind == ErrorKind::Cancelled => break,
+                waited => waited?,
+            }
+        }
+        self.interrupt.check()
     }
 
     /// Hands over until every sound dataflow is complete for all times up to `past`.

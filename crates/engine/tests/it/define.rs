@@ -17,7 +17,7 @@ fn objects_are_made_shown_and_dropped() {
         assert_eq!(tag(session, "CREATE INDEX t_v ON t (v)"), "CREATE INDEX");
         assert_eq!(ask(session, "SHOW TABLES"), ["t k, v, w k"]);
         assert_eq!(ask(session, "SHOW VIEWS"), ["p k, v t"]);
-        assert_eq!(ask(session, "SHOW MATERIALIZED VIEWS"), ["m v, n p, t"]);
+        assert_eq!(ask(session, "SHOW MATERIALIZED VIEWS"), ["m v, n p, t current"]);
         assert_eq!(ask(session, "SHOW INDEXES"), ["t_v t v"]);
         assert_eq!(
             ask(session, "DESCRIBE t"),

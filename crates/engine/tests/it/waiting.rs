@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anabranch_engine::{Connection, Database, DatabaseOptions, ErrorKind};
+use anabranch_engine::{Connection, Database, DatabaseOptions, ErrorKind, Options, Session};
 
 use crate::connections::{ask, run};
 use crate::support::pairs;
@@ -90,6 +90,43 @@ fn an_endless_view_delays_whoever_reads_it_and_flush_alone() {
         assert_eq!(waiting.join().unwrap().kind, ErrorKind::Cancelled);
     }
     run(&mut database.connect().unwrap(), "DROP MATERIALIZED VIEW endless; FLUSH");
+}
+
+/// Looks at dataflows, of which one is endless; tells how far that one is.
+fn look(ask: &mut dyn FnMut(&str) -> Vec<String>) -> Vec<String> {
+    let start = Instant::now();
+    let looks = ["SHOW OPERATORS", "SHOW ARRANGEMENTS", "EXPLAIN SELECT count(*) FROM u", "EXPLAIN ANALYZE SELECT 1"];
+    for sql in looks {
+        assert!(!ask(sql).is_empty(), "{sql}");
+    }
+    let views = ask("SHOW MATERIALIZED VIEWS");
+    let took = start.elapsed();
+    assert!(took < 5 * ANSWER_TIME_MAX, "{took:?}");
+    views
+}
+
+#[test]
+fn an_endless_view_is_told_to_be_behind_and_hinders_no_look() {
+    let database = with_rows(1, 2_000);
+    let mut connection = database.connect().unwrap();
+    run(&mut connection, &format!("CREATE MATERIALIZED VIEW endless AS {ENDLESS}"));
+    let views = look(&mut |sql| ask(&mut connection, sql));
+    assert!(views[0].contains("behind, "), "{views:?}");
+    assert!(views[1].ends_with(" current"), "{views:?}");
+    run(&mut connection, "DROP MATERIALIZED VIEW endless; FLUSH");
+    assert!(ask(&mut connection, "SHOW MATERIALIZED VIEWS")[0].ends_with(" current"));
+}
+
+#[test]
+fn a_session_of_its_own_looks_at_an_endless_view() {
+    let mut session = Session::new(Options { workers: 1, ..Options::default() }).unwrap();
+    crate::support::run(&mut session, "CREATE TABLE t (k bigint); CREATE TABLE u (k bigint)");
+    crate::support::run(&mut session, "INSERT INTO t SELECT k FROM unnest(generate_series(1, 2000)) AS s(k)");
+    crate::support::run(&mut session, &format!("CREATE MATERIALIZED VIEW endless AS {ENDLESS}"));
+    let views = look(&mut |sql| crate::support::ask(&mut session, sql));
+    assert!(views[0].contains("behind, "), "{views:?}");
+    crate::support::run(&mut session, "DROP MATERIALIZED VIEW endless");
+    session.wait().unwrap();
 }
 
 /// The root of a square.

@@ -89,7 +89,7 @@ fn both(
         let (name, data_type, _) = field(right, *at);
         (name, data_type, true)
     }));
-    fields.push(("present".to_owned(), DataType::Boolean, true));
+    fields.push(("__present".to_owned(), DataType::Boolean, true));
     for (field, at) in fields.iter_mut().zip(right_groups) {
         field.2 |= right.schema.field(*at).is_nullable();
     }

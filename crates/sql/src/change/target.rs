@@ -21,9 +21,8 @@ use crate::passes::tree::rewrite_expr;
 use crate::passes::tree::values_queries::has_subquery;
 use crate::resolve::catalog::Relation;
 use crate::resolve::context::Context;
-use crate::resolve::documents::elements_limit_of;
 use crate::resolve::suggest::nearest;
-use crate::resolve::type_names::{is_number, sql_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 use crate::syntax::statement::{Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding};
 use crate::syntax::subscripts;
 
@@ -212,7 +211,7 @@ impl Target {
                     self.check_given(*at, insert.overriding)?;
                     context.expression(rewrite_expr(value, Some(context.catalog()))?, &nothing)?
                 };
-                exprs.push(without_list_mark(self.assign(*at, expr, &nothing)?, &nothing));
+                exprs.push(without_mark(self.assign(*at, expr, &nothing)?, &nothing));
             }
             let wants_number = |column: &usize| {
                 let given = columns.iter().take(width).position(|at| at == column);
@@ -481,10 +480,14 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// An array of documents as one of texts: the rows of VALUES have no marks, or the same.
-fn without_list_mark(value: Expr, schema: &DFSchema) -> Expr {
+/// A document, a label or an array of these as a text, or an array of texts: the rows of VALUES
+/// have no marks, or the same. (The value has been converted to the column's type.)
+fn without_mark(value: Expr, schema: &DFSchema) -> Expr {
     match value.to_field(schema) {
-        Ok((_, field)) if elements_limit_of(&field).is_some() => call(UNMARKED, vec![value]),
-        _ => value,
+        Ok((_, field)) if field.metadata().is_empty() => value,
+        // (A cast takes the mark of a text away.)
+        Ok((_, field)) if is_text(field.data_type()) => cast(value, DataType::Utf8View),
+        Ok(_) => call(UNMARKED, vec![value]),
+        Err(_) => value,
     }
 }

@@ -23,6 +23,7 @@ use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::error::SqlError;
 use crate::resolve::type_names::{UTC, is_text, sql_name};
 use crate::time::calendar::MICROS_A_SECOND;
 use crate::time::columns::{of_arrow, zone_of};
@@ -52,6 +53,10 @@ fn type_at(moment: &DataType) -> DfResult<DataType> {
             Ok(DataType::Timestamp(TimeUnit::Microsecond, None))
         }
         is if is_text(is) => Ok(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            let hint = "Add a day, as in (current_date + t) AT TIME ZONE 'Europe/Berlin', and cast the answer to time.";
+            Err(SqlError::unsupported("AT TIME ZONE of a time of day, whose answer is a timetz,", hint).into())
+        }
         other => plan_err!("operator AT TIME ZONE of {} does not exist", sql_name(other)),
     }
 }

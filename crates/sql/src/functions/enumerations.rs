@@ -6,12 +6,13 @@ use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, plan_err};
 use datafusion_expr::expr::{AggregateFunction, Between, Sort};
 use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
-use datafusion_expr::{Expr, ExprSchemable, lit};
+use datafusion_expr::{Expr, lit};
 
 use crate::functions::forms::UNMARKED;
 use crate::functions::json::operators;
 use crate::functions::table::{FUNCTIONS, call};
 use crate::functions::user_types::{ENUM_IN, ENUM_LABEL, ENUM_ORDER, ENUM_ORDERS, ENUMS_IN};
+use crate::resolve::operands::markable;
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_text, sql_name};
 
@@ -21,7 +22,7 @@ pub(crate) fn mark_of(value: &Expr, schema: &DFSchema) -> Option<EnumMark> {
     if matches!(value, Expr::Cast(_)) {
         return None;
     }
-    let marked = value.to_field(schema).ok().and_then(|(_, field)| EnumMark::of(&field));
+    let marked = markable(value, schema).and_then(|field| EnumMark::of(&field));
     marked.or_else(|| match value {
         Expr::Case(case) => {
             let mut chosen = case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
@@ -55,7 +56,7 @@ fn key_of(value: &Expr, schema: &DFSchema) -> Option<Expr> {
     if let Some(mark) = mark_of(value, schema) {
         return Some(order_of(value.clone(), &mark));
     }
-    let (_, field) = value.to_field(schema).ok()?;
+    let field = markable(value, schema)?;
     let is_list = matches!(field.data_type(), DataType::List(_));
     let key = operators::sort_key(value.clone(), Some(&field).filter(|_| is_list).map(AsRef::as_ref));
     (key != *value).then_some(key)
@@ -186,7 +187,7 @@ pub(crate) fn in_order(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         },
         // (What is chosen has the mark of what it is chosen from.)
         Expr::Case(_) | Expr::ScalarFunction(_) => {
-            let is_marked = expr.to_field(schema).is_ok_and(|(_, field)| EnumMark::of(&field).is_some());
+            let is_marked = markable(&expr, schema).is_some_and(|field| EnumMark::of(&field).is_some());
             match mark_of(&expr, schema).filter(|_| !is_marked) {
                 Some(mark) => Ok(Transformed::yes(marked(ENUM_IN, expr, &mark))),
                 None => Ok(Transformed::no(expr)),

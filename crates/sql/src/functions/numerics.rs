@@ -9,6 +9,9 @@
 //!   they are plain;
 //! - what is computed with a plain `numeric` is plain, but for floats beside it, which make floats.
 //!
+//! A long chain of operators is one call, since the planner asks each level of an expression for
+//! its type and name, and gets them from all levels below.
+//!
 //! Cost: a number is decoded, computed and encoded a row; up to 38 digits nothing is allocated for
 //! it.
 
@@ -26,7 +29,7 @@ use datafusion_expr::{
 };
 
 use super::call_names::call_name;
-use crate::resolve::common_types::{float_of_numbers, plain_of_numbers};
+use crate::resolve::common_types::{float_of_numbers, plain_of_lists, plain_of_numbers};
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Digits before the point for which a decimal that may need more digits than there are keeps its
@@ -45,6 +48,18 @@ enum Verb {
     Divide,
     Remainder,
     Negate,
+}
+
+impl Verb {
+    fn of_pairs(self) -> fn(&Number, &Number) -> numeric::Outcome {
+        match self {
+            Verb::Add => Number::plus,
+            Verb::Subtract => Number::minus,
+            Verb::Multiply => Number::times,
+            Verb::Divide => Number::divided,
+            Verb::Remainder | Verb::Negate => Number::remainder,
+        }
+    }
 }
 
 /// An operator on numbers.
@@ -94,19 +109,103 @@ impl ScalarUDFImpl for Arithmetic {
         let rows = args.number_rows;
         let computed = match (self.verb, readers.as_slice()) {
             (Verb::Negate, [value]) => numeric::map(value, rows, |value| Ok(value.negated())),
-            (verb, [left, right]) => {
-                let of = match verb {
-                    Verb::Add => Number::plus,
-                    Verb::Subtract => Number::minus,
-                    Verb::Multiply => Number::times,
-                    Verb::Divide => Number::divided,
-                    Verb::Remainder | Verb::Negate => Number::remainder,
-                };
-                numeric::map_pairs(left, right, rows, of)
-            }
+            (verb, [left, right]) => numeric::map_pairs(left, right, rows, verb.of_pairs()),
             _ => return exec_err!("{} takes two numbers", self.name()),
         };
         computed.map(ColumnarValue::Array).map_err(fault)
+    }
+}
+
+/// Operators in each other that are calls in each other; of more, all are one call.
+const LEVELS_MAX: usize = 32;
+
+/// `x op y op z ..`, computed from the left.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Chain {
+    verbs: Vec<Verb>,
+    signature: Signature,
+}
+
+impl Chain {
+    /// The chain that a value is, and its numbers.
+    fn of(value: &Expr) -> Option<(Vec<Verb>, Vec<Expr>)> {
+        let Expr::ScalarFunction(call) = value else { return None };
+        if let Some(chain) = call.func.inner().downcast_ref::<Chain>() {
+            return Some((chain.verbs.clone(), call.args.clone()));
+        }
+        let (mut verbs, mut args, mut rest) = (vec![], vec![], value);
+        while let Some((verb, left, right)) = pair_of(rest) {
+            verbs.push(verb);
+            args.push(right.clone());
+            rest = left;
+        }
+        if verbs.len() < LEVELS_MAX {
+            return None;
+        }
+        args.push(rest.clone());
+        verbs.reverse();
+        args.reverse();
+        Some((verbs, args))
+    }
+
+    /// The value of a verb behind a chain.
+    fn longer((mut verbs, mut args): (Vec<Verb>, Vec<Expr>), verb: Verb, right: &Expr) -> Expr {
+        verbs.push(verb);
+        args.push(right.clone());
+        let signature = Signature::any(args.len(), Volatility::Immutable);
+        Arc::new(ScalarUDF::from(Chain { verbs, signature })).call(args)
+    }
+}
+
+/// An operator between two numbers, and these.
+fn pair_of(value: &Expr) -> Option<(Verb, &Expr, &Expr)> {
+    let Expr::ScalarFunction(call) = value else { return None };
+    let arithmetic = call.func.inner().downcast_ref::<Arithmetic>()?;
+    match call.args.as_slice() {
+        [left, right] => Some((arithmetic.verb, left, right)),
+        _ => None,
+    }
+}
+
+impl ScalarUDFImpl for Chain {
+    fn name(&self) -> &str {
+        "numeric_chain"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        // (Verbs tell chains of the same numbers apart.)
+        let verbs: String = self.verbs.iter().map(|verb| char::from(b'a' + *verb as u8)).collect();
+        call_name(&format!("{}_{verbs}", self.name()), args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(TYPE)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> DfResult<FieldRef> {
+        Ok(plain_field(self.name(), &args))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let mut readers = readers(&args)?.into_iter();
+        let Some(mut computed) = readers.next() else { return exec_err!("a chain has numbers") };
+        let mut column = None;
+        for (verb, right) in self.verbs.iter().zip(readers) {
+            let next = numeric::map_pairs(&computed, &right, args.number_rows, verb.of_pairs()).map_err(fault)?;
+            match Reader::new(&next) {
+                Some(reader) => computed = reader,
+                None => return exec_err!("what is computed of numbers is a number"),
+            }
+            column = Some(next);
+        }
+        match column {
+            Some(column) => Ok(ColumnarValue::Array(column)),
+            None => exec_err!("a chain has operators"),
+        }
     }
 }
 
@@ -174,6 +273,9 @@ fn plain_verb(op: Operator, left: &DataType, right: &DataType) -> Option<Verb> {
 /// `left op right` of plain numerics, or of decimals whose result is one.
 pub(crate) fn plain_operation(op: Operator, left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<Expr> {
     let verb = plain_verb(op, types.0, types.1)?;
+    if let Some(chain) = Chain::of(left) {
+        return Some(Chain::longer(chain, verb, right));
+    }
     Some(Arithmetic::call(verb, vec![left.clone(), right.clone()]))
 }
 
@@ -191,13 +293,16 @@ pub(crate) fn joined_text(left: &Expr, right: &Expr, types: (&DataType, &DataTyp
 }
 
 /// Two numbers that are compared, of which one is plain: both plain, or both floats if the other is
-/// a float.
+/// a float. Two arrays of numerics, of which one has plain elements: both have plain ones.
 pub(crate) fn plain_comparison(left: &Expr, right: &Expr, types: (&DataType, &DataType)) -> Option<(Expr, Expr)> {
     let pair = [types.0.clone(), types.1.clone()];
-    if types.0 == types.1 || !pair.contains(&TYPE) {
+    if types.0 == types.1 {
         return None;
     }
-    let common = plain_of_numbers(&pair).or_else(|| float_of_numbers(&pair).map(|_| DataType::Float64))?;
+    let common = match pair.contains(&TYPE) {
+        true => plain_of_numbers(&pair).or_else(|| float_of_numbers(&pair).map(|_| DataType::Float64))?,
+        false => plain_of_lists(&pair)?,
+    };
     let as_common = |value: &Expr, is: &DataType| match *is == common {
         true => value.clone(),
         false => datafusion_expr::cast(value.clone(), common.clone()),

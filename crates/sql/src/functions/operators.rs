@@ -1,6 +1,8 @@
 //! Operators of arrays and bytes, as calls.
 
-use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DFSchema, Result as DfResult};
 use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::{PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
@@ -10,6 +12,7 @@ use datafusion_expr::{ExprSchemable, GetFieldAccess, cast, lit};
 use super::rows::is_bytes;
 use super::table::call;
 use crate::functions::conversions::ByteaIn;
+use crate::resolve::common_types::plain_of_lists;
 use crate::resolve::documents::{DocumentForm, form_of};
 use crate::resolve::type_names::is_text;
 
@@ -27,6 +30,11 @@ pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
     let (is_left, is_right) = (depth(left), depth(right));
     if is_left == 0 && is_right == 0 {
         return None;
+    }
+    if let Some((left, right)) = with_plain_elements(left, right) {
+        let operand = |side: &Expr, is: &DataType| cast(side.clone(), is.clone());
+        let sides = (operand(&expr.left, &left), operand(&expr.right, &right));
+        return plan(&RawBinaryExpr { left: sides.0, op: expr.op.clone(), right: sides.1 }, &left, &right);
     }
     // A literal in quotes beside an array is one, and so is NULL where it is compared.
     let joins = expr.op == BinaryOperator::StringConcat;
@@ -77,6 +85,24 @@ pub(super) fn plan(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         BinaryOperator::GtEq => compared().gt_eq(lit(0)),
         _ => return None,
     })
+}
+
+/// The types of two arrays of numerics, or of an array and an element, of which one has plain
+/// elements and the other has not.
+fn with_plain_elements(left: &DataType, right: &DataType) -> Option<(DataType, DataType)> {
+    if left == right {
+        return None;
+    }
+    let types = [left, right].map(|is| if depth(is) > 0 { is.clone() } else { list_of(is) });
+    let common = plain_of_lists(&types)?;
+    let DataType::List(element) = &common else { return None };
+    let plain = |is: &DataType| if depth(is) > 0 { common.clone() } else { element.data_type().clone() };
+    let plain = (plain(left), plain(right));
+    (plain.0 != *left || plain.1 != *right).then_some(plain)
+}
+
+fn list_of(element: &DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(element.clone(), true)))
 }
 
 /// How many lists are in each other.

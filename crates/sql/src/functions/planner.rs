@@ -22,7 +22,8 @@ use crate::functions::wholes::{date_minus_date, date_minus_days, date_plus_days,
 use crate::functions::{json, operators};
 use crate::passes::expr::quoted_literals::read_literal;
 use crate::passes::tree::distinct_from::{IS_DISTINCT, IS_NOT_DISTINCT};
-use crate::resolve::type_names::{is_number, sql_name};
+use crate::resolve::operands::{marked_type, operand_name};
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 use crate::time::functions::{interval_divide, interval_times};
 
 /// The type of intervals.
@@ -90,6 +91,7 @@ impl ExprPlanner for PostgresPlanner {
         if let Some(planned) = json::operators::plan(&expr, &left, &right, schema)? {
             return Ok(PlannerResult::Planned(planned));
         }
+        refuse_joined(&expr, &left, &right, schema)?;
         if expr.op == BinaryOperator::StringConcat
             && let Some(planned) = joined_text(&expr.left, &expr.right, (&left, &right))
         {
@@ -274,6 +276,19 @@ fn float(value: &Expr, is: &DataType) -> Expr {
 fn is_comparison(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// Refuses `||` of two values of which neither is a text, an array or bytes.
+fn refuse_joined(expr: &RawBinaryExpr, left: &DataType, right: &DataType, schema: &DFSchema) -> DfResult<()> {
+    let is_joined = |side: &Expr, is: &DataType| {
+        let is_made_of_parts = matches!(is, DataType::List(_) | DataType::Binary | DataType::BinaryView);
+        is.is_null() || is_made_of_parts || is_text(is) && marked_type(side, schema).is_none()
+    };
+    if expr.op != BinaryOperator::StringConcat || is_joined(&expr.left, left) || is_joined(&expr.right, right) {
+        return Ok(());
+    }
+    let (left, right) = (operand_name(&expr.left, schema), operand_name(&expr.right, schema));
+    plan_err!("operator does not exist: {left} || {right}")
 }
 
 /// Whether NULL stands beside a value that is written as a text when it is joined with one.

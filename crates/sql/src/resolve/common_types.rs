@@ -23,6 +23,23 @@ pub(crate) fn plain_of_numbers(types: &[DataType]) -> Option<DataType> {
     (types.contains(&TYPE) && are_numbers(types) && float_among(types).is_none()).then_some(TYPE)
 }
 
+/// Arrays of plain `numeric`, if there are only arrays of numerics, and one of them is of plain
+/// ones: arrays have no elements of several scales.
+pub(crate) fn plain_of_lists(types: &[DataType]) -> Option<DataType> {
+    let elements = |is: &DataType| match is {
+        DataType::List(field) => Some(field.data_type().clone()),
+        is => is.is_null().then_some(DataType::Null),
+    };
+    let elements = types.iter().map(elements).collect::<Option<Vec<DataType>>>()?;
+    let is_exact = |is: &DataType| is.is_null() || is.is_decimal() || *is == TYPE;
+    let common = match elements.iter().all(is_exact) {
+        true => elements.contains(&TYPE).then_some(TYPE)?,
+        false => plain_of_lists(&elements)?,
+    };
+    let of_common = |is: &&DataType| matches!(is, DataType::List(field) if *field.data_type() == common);
+    types.iter().find(of_common).cloned()
+}
+
 /// Whether all are numbers.
 pub(crate) fn are_numbers(types: &[DataType]) -> bool {
     types.iter().all(|is| is_number(is) || is.is_null())
@@ -35,6 +52,7 @@ pub(crate) fn union_type(left: &DataType, right: &DataType) -> Option<DataType> 
     }
     let types = [left.clone(), right.clone()];
     let ours = float_of_numbers(&types).or_else(|| plain_of_numbers(&types)).or_else(|| timestamp_among_dates(&types));
+    let ours = ours.or_else(|| plain_of_lists(&types));
     ours.or_else(|| type_union_coercion(left, right))
 }
 

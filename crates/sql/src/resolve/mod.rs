@@ -5,6 +5,7 @@ pub mod coerce;
 pub(crate) mod common_types;
 pub(crate) mod context;
 pub mod documents;
+pub(crate) mod operands;
 pub(crate) mod parameters;
 pub mod pg_types;
 pub(crate) mod position;

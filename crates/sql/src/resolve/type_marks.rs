@@ -92,6 +92,24 @@ impl EnumMark {
     }
 }
 
+/// What the name of an array of a user's type ends with.
+const OF_ARRAY: &str = "[]";
+
+/// The name of the type of arrays of a user's type.
+pub(crate) fn array_name(element: &str) -> String {
+    format!("{element}{OF_ARRAY}")
+}
+
+/// The name of the user's type of whose values arrays have that type.
+pub(crate) fn element_name(name: &str) -> Option<&str> {
+    name.strip_suffix(OF_ARRAY)
+}
+
+/// The name of the user's type that a field, or the elements of its arrays, are of.
+pub fn type_within(field: &Field) -> Option<&str> {
+    type_of(field).or_else(|| field.metadata().get(ELEMENTS).map(String::as_str))
+}
+
 /// The name of the user's type that a field is of.
 pub fn type_of(field: &Field) -> Option<&str> {
     field.metadata().get(TYPE).map(String::as_str)

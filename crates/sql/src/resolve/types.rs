@@ -25,7 +25,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::documents::{elements_limit_of, limit_of};
 use crate::resolve::suggest::nearest;
-use crate::resolve::type_marks::declared_type_of;
+use crate::resolve::type_marks::{array_name, declared_type_of, type_within};
 use crate::resolve::type_names::UTC;
 pub use crate::resolve::type_names::sql_name;
 use crate::syntax::names::fold;
@@ -195,6 +195,9 @@ fn quoted_where_needed(name: &str) -> String {
 pub fn column_type_name(field: &Field) -> String {
     if let Some(user) = declared_type_of(field) {
         return quoted_where_needed(user);
+    }
+    if let (Some(user), DataType::List(_)) = (type_within(field), field.data_type()) {
+        return array_name(&quoted_where_needed(user));
     }
     if let (Some(limit), DataType::List(_)) = (elements_limit_of(field), field.data_type()) {
         return sql_name(field.data_type()).replacen("text", limit.type_name(), 1);

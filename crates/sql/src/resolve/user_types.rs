@@ -5,15 +5,18 @@
 //! and the labels of an enumeration, are checks of the table. In plans the columns of enumerations
 //! are marked: the mark decides their order.
 
+use std::sync::Arc;
+
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::sqlparser::ast;
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::catalog::Catalog;
-use crate::resolve::type_marks::{DECLARED, EnumMark, TYPE, is_unresolved, type_of};
+use crate::resolve::type_marks::{DECLARED, EnumMark, TYPE, element_name, is_unresolved, type_of};
 use crate::resolve::types::{arrow_type, text_limit, time_precision, user_name};
 use crate::syntax::names::quoted;
 use crate::syntax::statement::{Check, CreateTable, CreateType, TypeDefinition};
+use crate::syntax::table::elements_check;
 use crate::syntax::walk::{Changing, change};
 
 /// Gives the columns of a table the types that are meant by names of users' types, with their
@@ -33,8 +36,15 @@ pub fn resolve(table: &CreateTable, find: &dyn Fn(&str) -> Option<CreateType>) -
             continue;
         }
         let name = type_of(field).unwrap_or_default().to_owned();
-        let Some(made) = find(&name) else { return Err(unknown(&name)) };
         let (column, is_nullable) = (field.name().clone(), field.is_nullable());
+        if let Some(element) = element_name(&name) {
+            let made = find(element).ok_or_else(|| unknown(&name))?;
+            let (field, check) = array_of(&made, &column)?;
+            table.columns[at] = field.with_nullable(is_nullable);
+            table.rules.checks.push(check);
+            continue;
+        }
+        let Some(made) = find(&name) else { return Err(unknown(&name)) };
         table.columns[at] = field_of(&column, &made, find)?.with_nullable(is_nullable);
         for part in chain(&made, find)? {
             if table.defaults[at].is_none()
@@ -46,6 +56,18 @@ pub fn resolve(table: &CreateTable, find: &dyn Fn(&str) -> Option<CreateType>) -
         }
     }
     Ok(Some(table))
+}
+
+/// The column of arrays of an enumeration, and the check of its elements.
+fn array_of(made: &CreateType, column: &str) -> Result<(Field, Check)> {
+    let TypeDefinition::Enum(labels) = &made.definition else {
+        let hint = "Make the column one of arrays of the domain's type, with a CHECK.";
+        return Err(SqlError::unsupported(format!("a column of arrays of domain \"{}\"", made.name), hint));
+    };
+    let list = Field::new(column, DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))), true);
+    let expr = elements_check(column, labels)?;
+    let check = Check { name: made.name.clone(), expr, of_type: Some((made.clone(), column.to_owned())) };
+    Ok((EnumMark::new(&made.name, labels).declare(list), check))
 }
 
 /// The type that is not there.

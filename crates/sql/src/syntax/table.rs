@@ -17,7 +17,7 @@ pub use crate::syntax::names::{own_name, quoted_path};
 use crate::syntax::parse::parse_expr;
 use crate::syntax::references::ForeignKey;
 use crate::syntax::statement::{
-    AlterAction, Check, CreateTable, CreateType, Made, NewColumn, Numbering, NumberingForm, Rules,
+    AlterAction, Check, CreateTable, CreateType, Made, NewColumn, Numbering, NumberingForm, Rules, TypeDefinition,
 };
 use crate::syntax::walk::{Changing, Look, Looking, change, look};
 
@@ -65,9 +65,19 @@ impl Rules {
 impl Check {
     /// Takes note of a label that an enumeration has got.
     pub fn add_label(&mut self, made: &CreateType, label: &str) {
-        if let (Some((of, _)), Expr::InList { list, .. }) = (&mut self.of_type, &mut self.expr) {
-            *of = made.clone();
-            list.push(Expr::value(ast::Value::SingleQuotedString(label.to_owned())));
+        let Some((of, column)) = &mut self.of_type else { return };
+        *of = made.clone();
+        match (&mut self.expr, &made.definition) {
+            (Expr::InList { list, .. }, _) => {
+                list.push(Expr::value(ast::Value::SingleQuotedString(label.to_owned())));
+            }
+            // (A text that has been read once is read again.)
+            (expr, TypeDefinition::Enum(labels)) => {
+                if let Ok(check) = elements_check(column, labels) {
+                    *expr = check;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -75,6 +85,14 @@ impl Check {
     pub fn names(&self, column: &str) -> bool {
         names_column(&self.expr, column)
     }
+}
+
+/// The condition that the elements of a column are labels, or NULL.
+pub(crate) fn elements_check(column: &str, labels: &[String]) -> Result<Expr> {
+    let list: Vec<String> = labels.iter().map(|label| format!("'{}'", label.replace('\'', "''"))).collect();
+    let column = Ident::with_quote('"', column);
+    let text = format!("array_remove({column}::text[], NULL) <@ ARRAY[{}]::text[]", list.join(", "));
+    parse_expr(&text)
 }
 
 /// Whether a query stands in an expression.

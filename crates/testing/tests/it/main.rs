@@ -10,6 +10,7 @@ mod growth;
 mod histories;
 mod history;
 mod laws;
+mod library_words;
 mod names;
 mod neighbours;
 mod nexmark;

@@ -6,40 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_engine::{Error, Options, Session};
 
-/// Words of libraries that no message may show.
-const LIBRARY_WORDS: &[&str] = &[
-    "expression names",
-    "Identifier(",
-    "Substring {",
-    "Physical plan",
-    "Utf8",
-    "List(",
-    "Int64",
-    "Int32",
-    "Int16",
-    "Float64",
-    "Decimal128",
-    "Timestamp(",
-    "DataFusion",
-    "Arrow",
-    "__",
-    "LogicalPlan",
-    "TableScan",
-    "NativeType",
-    "ScalarValue",
-    "BinaryExpr",
-    "WindowUDF",
-    "Struct(",
-    "Signature",
-    "NULLS LAST",
-    "common type to coerce",
-    "Consider using",
-    "temporal operation",
-    "Invalid argument error",
-    "when present",
-    "jsonb_in",
-    "1[])",
-];
+use crate::library_words::library_word;
 
 fn root() -> PathBuf {
     Path::new("../..").to_path_buf()
@@ -126,7 +93,7 @@ fn each_refusal_has_its_code_and_no_word_of_a_library() {
         if error.sqlstate() != code {
             wrong.push(format!("{sql}\n    has {}, not {code}: {told}", error.sqlstate()));
         }
-        if let Some(word) = LIBRARY_WORDS.iter().find(|word| told.contains(**word)) {
+        if let Some(word) = library_word(&told) {
             wrong.push(format!("{sql}\n    says {word:?}: {told}"));
         }
         if code == "0A000" && error.hint.is_none() {

@@ -72,6 +72,8 @@ pub(crate) struct Client {
     pub given: Arc<Mutex<Given>>,
     /// Tables of the files that the statement which runs reads.
     pub files: BTreeMap<ReadFile, String>,
+    /// What to know of the columns of these files.
+    pub file_notices: Vec<String>,
 }
 
 impl Client {
@@ -113,6 +115,7 @@ impl Client {
             temporary: None,
             given: Arc::default(),
             files: BTreeMap::new(),
+            file_notices: vec![],
         }
     }
 }

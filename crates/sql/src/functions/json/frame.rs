@@ -17,14 +17,14 @@ use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, exec_err, plan_err};
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::document::quoted;
 use super::{list, row};
 use crate::functions::output::{is_null, printer};
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
+use crate::resolve::operands::markable;
 use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// What an argument is.
@@ -208,7 +208,7 @@ fn with_mark(value: &Expr, schema: &DFSchema) -> Option<Expr> {
 /// Whether a value is a document, and whether it is a list of these; of what CASE and its like
 /// choose, the first branch that is one tells.
 fn kind_of(value: &Expr, schema: &DFSchema) -> Option<(bool, bool)> {
-    let (_, field) = value.to_field(schema).ok()?;
+    let field = markable(value, schema)?;
     let of_field = (form_of(&field).is_some(), form_in_list(&field).is_some());
     let branches: Vec<&Expr> = match value {
         Expr::Case(case) => {

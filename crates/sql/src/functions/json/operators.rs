@@ -4,7 +4,6 @@
 
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
-use datafusion_expr::ExprSchemable;
 use datafusion_expr::expr::Expr;
 use datafusion_expr::planner::RawBinaryExpr;
 use datafusion_expr::sqlparser::ast::BinaryOperator;
@@ -14,6 +13,7 @@ use crate::functions::enumerations;
 use crate::functions::interval_lists::{INTERVAL_KEY, is_list_of_intervals};
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of};
+use crate::resolve::operands::{markable, marked_type, operand_name};
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// The function whose texts have the order of documents.
@@ -47,11 +47,15 @@ pub(crate) fn plan(
     if let Some(compared) = enumerations::plan(expr, left, right, schema)? {
         return Ok(Some(compared));
     }
+    let form = |side: &Expr| form_of_value(side, schema);
+    if !takes(expr, (left, form(&expr.left)), (right, form(&expr.right)), schema) {
+        let (left, right) = (operand_name(&expr.left, schema), operand_name(&expr.right, schema));
+        return plan_err!("operator does not exist: {left} {} {right}", expr.op);
+    }
     if !is_text(left) && !is_text(right) {
         return Ok(None);
     }
     let is_text = |is: &DataType| is_text(is) || is.is_null();
-    let form = |side: &Expr| form_of_value(side, schema);
     let (left_form, right_form) = (form(&expr.left), form(&expr.right));
     let is_document = left_form.is_some() || right_form.is_some();
     let both = |name: &str| Some(call(name, vec![expr.left.clone(), expr.right.clone()]));
@@ -123,16 +127,51 @@ pub(crate) fn plan(
             })
         }
         _ => {
-            let what = format!("operator {} of json", expr.op);
+            let (left, right) = (operand_name(&expr.left, schema), operand_name(&expr.right, schema));
+            let message = format!("operator does not exist: {left} {} {right}", expr.op);
             let hint = "Cast the documents to text to compare or join their texts.";
-            return Err(SqlError::unsupported(what, hint).into());
+            return Err(SqlError::new(ErrorKind::Type, message).with_hint(hint).into());
         }
     })
 }
 
+/// A side of an operator: its type, and its form if it is a document.
+type Side<'a> = (&'a DataType, Option<DocumentForm>);
+
+/// Whether the operator of documents takes such sides; true for other operators. (A text may be a
+/// document that has lost its mark.)
+fn takes(expr: &RawBinaryExpr, left: Side<'_>, right: Side<'_>, schema: &DFSchema) -> bool {
+    use BinaryOperator as Op;
+    let is_readable = |is: &DataType| is_text(is) || is.is_null();
+    let is_uuid = |side: &Expr| marked_type(side, schema).is_some_and(|name| name == "uuid");
+    let is_document = is_readable(left.0) && !is_uuid(&expr.left);
+    let is_jsonb = is_document && left.1 != Some(DocumentForm::Json);
+    let is_word = is_readable(right.0) && right.1.is_none();
+    let is_place = right.0.is_integer();
+    let is_list = matches!(right.0, DataType::List(_)) || is_word;
+    match expr.op {
+        Op::Arrow | Op::LongArrow => is_document && (is_word || is_place),
+        Op::HashArrow | Op::HashLongArrow => is_document && is_list,
+        Op::HashMinus => is_jsonb && is_list,
+        Op::Question | Op::AtQuestion | Op::AtAt => is_jsonb && is_word,
+        Op::QuestionPipe | Op::QuestionAnd => is_jsonb && is_list,
+        Op::AtArrow | Op::ArrowAt => {
+            let is_json = [left, right].iter().any(|side| side.1 == Some(DocumentForm::Json));
+            let is_contained = |side: &Side<'_>| is_readable(side.0) || matches!(side.0, DataType::List(_));
+            !is_json && is_contained(&left) && is_contained(&right)
+        }
+        Op::StringConcat if left.1.is_some() || right.1.is_some() => {
+            let is_joined = |side: &Side<'_>| is_readable(side.0) || matches!(side.0, DataType::List(_));
+            is_joined(&left) && is_joined(&right)
+        }
+        Op::Minus if left.1.is_some() => is_jsonb && (is_word || is_place || is_list),
+        _ => true,
+    }
+}
+
 /// The form of the documents that a value is one of.
 fn form_of_value(value: &Expr, schema: &DFSchema) -> Option<DocumentForm> {
-    let marked = value.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let marked = markable(value, schema).and_then(|field| form_of(&field));
     let of_chosen = || match value {
         Expr::Case(case) => {
             let mut chosen = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);

@@ -10,12 +10,12 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, lit,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
 use super::list;
 use crate::resolve::documents::{form_in_list, form_of};
+use crate::resolve::operands::markable;
 
 const MARKED_ROW: &str = "__document_row";
 
@@ -38,12 +38,12 @@ pub(super) fn marked(row: &Expr, schema: &DFSchema, mark: fn(Expr) -> Expr) -> O
     let is_document = |value: &Expr| {
         let is_call = matches!(value, Expr::ScalarFunction(_));
         !(has_marks && is_call)
-            && value.to_field(schema).is_ok_and(|(_, field)| form_of(&field).or_else(|| form_in_list(&field)).is_some())
+            && markable(value, schema).is_some_and(|field| form_of(&field).or_else(|| form_in_list(&field)).is_some())
     };
     if !has_marks && func.name() != "named_struct" || !args.iter().skip(1).step_by(2).any(is_document) {
         return None;
     }
-    let is_list = |value: &Expr| value.to_field(schema).is_ok_and(|(_, field)| form_in_list(&field).is_some());
+    let is_list = |value: &Expr| markable(value, schema).is_some_and(|field| form_in_list(&field).is_some());
     let values = args.iter().enumerate().map(|(at, value)| match at % 2 == 1 && is_document(value) {
         // (A column has no mark where rows are computed; a call has.)
         true if is_list(value) => list::marked(value.clone()),

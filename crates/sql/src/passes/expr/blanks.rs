@@ -11,11 +11,12 @@
 use anabranch_batch::TextLimit;
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult};
-use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Like, Operator, lit};
+use datafusion_expr::{BinaryExpr, Expr, Like, Operator, lit};
 
 use crate::functions::choosing::MAKE_ARRAY;
 use crate::functions::table::call;
 use crate::resolve::documents::shown_form_of;
+use crate::resolve::operands::markable;
 
 /// Functions whose arguments are shown.
 const SHOWING: [&str; 18] = [
@@ -80,7 +81,7 @@ fn begins_filled(values: &[Expr], schema: &DFSchema) -> bool {
 
 /// A value of `char(n)` with its spaces.
 fn filled(value: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let (_, field) = value.to_field(schema).ok()?;
+    let field = markable(value, schema)?;
     let Some(TextLimit::Char(n)) = shown_form_of(&field) else { return None };
     Some(call("rpad", vec![value.clone(), lit(i64::try_from(n).ok()?)]))
 }

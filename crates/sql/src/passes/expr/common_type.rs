@@ -7,6 +7,7 @@
 //! - An exact number beside a float is a float: `double precision` where they are compared or
 //!   computed with, the wider of the floats where one of them is chosen. DataFusion would make
 //!   decimals of 15 places of both, in which 1e-20 is 0 and for which 1e30 is too large.
+//! - Arrays of numerics beside arrays of plain ones are of plain ones.
 //! - Numbers in the branches of a CASE have one type before anything is computed of it; DataFusion
 //!   would take the first one's for it.
 
@@ -23,7 +24,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast, when};
 use crate::passes::expr::dates::compare_dates;
 use crate::passes::expr::quoted_literals::read_literals;
 use crate::passes::plan::conform::conform;
-use crate::resolve::common_types::{are_numbers, float_among, timestamp_among_dates, union_type};
+use crate::resolve::common_types::{are_numbers, float_among, plain_of_lists, timestamp_among_dates, union_type};
 use crate::resolve::type_names::is_number;
 use crate::stack::balanced;
 
@@ -56,7 +57,8 @@ pub(crate) fn settle_types(mut expr: Expr, schema: &DFSchema) -> DfResult<Transf
         is_changed |= read_literals(&mut values, &mut types);
         let Some(common) = common_type(used, is_pair, &types) else { continue };
         for (value, is) in values.iter_mut().zip(&types) {
-            if *is != common && (is_number(is) || *is == DataType::Date32) {
+            let is_cast = is_number(is) || *is == DataType::Date32 || matches!(is, DataType::List(_));
+            if *is != common && is_cast {
                 **value = cast(std::mem::take(*value), common.clone());
                 is_changed = true;
             }
@@ -168,7 +170,9 @@ fn groups(expr: &mut Expr) -> Vec<(Use, Vec<&mut Expr>)> {
             vec![(Use::Listed, std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect())]
         }
         Expr::ScalarFunction(call) => match call.func.name() {
-            "greatest" | "least" | "make_array" => vec![(Use::Chosen, call.args.iter_mut().collect())],
+            "greatest" | "least" | "make_array" | "array_concat" | "array_has_all" | "array_has_any" => {
+                vec![(Use::Chosen, call.args.iter_mut().collect())]
+            }
             _ => Vec::new(),
         },
         Expr::Case(case) => {
@@ -197,7 +201,7 @@ fn common_type(used: Use, is_pair: bool, types: &[DataType]) -> Option<DataType>
         return (!is_pair).then_some(timestamp);
     }
     if !are_numbers(types) {
-        return None;
+        return plain_of_lists(types);
     }
     match (float_among(types), used) {
         (Some(float), _) if types.iter().all(|is| is.is_null() || *is == float) => None,

@@ -9,6 +9,7 @@ use crate::functions::enumerations::elements_of;
 use crate::functions::json::operators::sort_key;
 use crate::functions::table::call;
 use crate::resolve::documents::{DocumentForm, form_in_list};
+use crate::resolve::operands::markable;
 use crate::resolve::type_marks::EnumMark;
 
 /// `greatest` and `least` of arrays choose as arrays compare: NULL within them is the greatest.
@@ -18,7 +19,7 @@ pub(crate) fn choose_array(expr: Expr, schema: &DFSchema) -> DfResult<Transforme
         Expr::ScalarFunction(of) if matches!(of.func.name(), "greatest" | "least") && of.args.iter().any(is_list) => {
             let is_greatest = of.func.name() == "greatest";
             // (Arrays of documents, intervals and labels have keys, by which they are in order.)
-            let field = |value: &Expr| value.to_field(schema).ok().map(|(_, field)| field);
+            let field = |value: &Expr| markable(value, schema);
             let has_key = |field: &FieldRef| sort_key(Expr::default(), Some(field)) != Expr::default();
             let field = of.args.iter().filter_map(field).find(has_key);
             let mut values = of.args.into_iter();

@@ -17,6 +17,7 @@ use crate::functions::forms::{CHARACTER_IN, UUID_IN, UUID_OF};
 use crate::functions::table::call;
 use crate::passes::expr::quoted_literals::read_literal;
 use crate::resolve::documents::{elements_limit_of, kept_form_of};
+use crate::resolve::operands::markable;
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_text, sql_name};
 
@@ -96,12 +97,12 @@ fn read_plain_elements(call: &mut ScalarFunction, schema: &DFSchema) -> DfResult
 /// Reads the literals beside an array of uuids or documents as its elements; those beside labels
 /// are labels.
 fn read_elements(args: &mut [Expr], schema: &DFSchema) -> DfResult<bool> {
-    let of_labels = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| EnumMark::of_elements(&field));
+    let of_labels = |value: &Expr| markable(value, schema).and_then(|field| EnumMark::of_elements(&field));
     if let Some(mark) = args.iter().find_map(of_labels) {
         args.iter().try_for_each(|value| check(value, &mark))?;
         return Ok(false);
     }
-    let of_list = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| elements_limit_of(&field));
+    let of_list = |value: &Expr| markable(value, schema).and_then(|field| elements_limit_of(&field));
     let Some(form) = args.iter().find_map(of_list) else { return Ok(false) };
     let mut is_changed = false;
     for value in args {

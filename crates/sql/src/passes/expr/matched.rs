@@ -16,8 +16,7 @@ use datafusion_expr::{Expr, ExprSchemable};
 
 use crate::functions::choosing::MAKE_ARRAY;
 use crate::passes::expr::kinds::Kind;
-use crate::resolve::documents::{DocumentForm, form_of, shown_form_of};
-use crate::resolve::type_marks::EnumMark;
+use crate::resolve::operands::marked_name;
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// A value among those of which one is chosen.
@@ -39,7 +38,7 @@ impl Choice {
             return None;
         }
         let is_short = matches!(bare, Expr::Literal(ScalarValue::Int64(Some(n)), _) if i32::try_from(n).is_ok());
-        Some(Choice { is, marked: mark_of(field), is_short })
+        Some(Choice { is, marked: marked_name(field), is_short })
     }
 
     /// The column of a branch.
@@ -79,15 +78,6 @@ impl Choice {
 
 fn is_list(is: &DataType) -> bool {
     matches!(is, DataType::List(_))
-}
-
-fn mark_of(field: &Field) -> Option<String> {
-    let document = form_of(field).map(|form| match form {
-        DocumentForm::Json => "json".to_owned(),
-        DocumentForm::Jsonb => "jsonb".to_owned(),
-    });
-    let uuid = || shown_form_of(field).filter(|form| form.type_name() == "uuid").map(|_| "uuid".to_owned());
-    document.or_else(|| EnumMark::of(field).map(|mark| mark.name)).or_else(uuid)
 }
 
 /// What is wrong with values of which `what` chooses one.

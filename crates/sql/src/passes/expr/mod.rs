@@ -16,6 +16,7 @@ pub(crate) mod dates;
 mod document_casts;
 pub(crate) mod filter_arguments;
 mod greatest_arrays;
+mod joined_texts;
 mod kinds;
 pub(crate) mod marked_literals;
 pub(crate) mod matched;
@@ -88,6 +89,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         reason: "types of arrays have dimensions here",
         example: "SELECT (ARRAY[ARRAY[k]])[1] AS q FROM t",
         without: Loss::Cost,
+    },
+    Pass {
+        name: "refuse string_agg of what is no text",
+        run: Settle::Check(joined_texts::check),
+        gives: "string_agg of texts and of bytes",
+        reason: "DataFusion prints the values",
+        example: "SELECT string_agg(k, ',') AS q FROM t",
+        without: Loss::Refusal,
     },
     Pass {
         name: "refuse comparisons of text with numbers",

@@ -21,6 +21,7 @@ use crate::functions::json::operators::{ORDERS, sort_key};
 use crate::functions::table::call;
 use crate::passes::expr::marked_literals::read;
 use crate::resolve::documents::{DocumentForm, form_in_list, form_of, kept_form_of};
+use crate::resolve::operands::markable;
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::is_text;
 
@@ -164,7 +165,7 @@ pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
         }
         _ => return Ok(Transformed::no(expr)),
     };
-    let form = |value: &Expr| value.to_field(schema).ok().and_then(|(_, field)| form_of(&field));
+    let form = |value: &Expr| markable(value, schema).and_then(|field| form_of(&field));
     let Some(found) = values.iter().find_map(|value| form(value)) else {
         let is_uuid = read_uuids(values, schema)?;
         return Ok(match is_uuid {
@@ -196,7 +197,7 @@ pub(super) fn mark_chosen(expr: Expr, schema: &DFSchema) -> DfResult<Transformed
 /// Reads the literals beside a uuid, if there is one.
 fn read_uuids(values: Vec<&mut Expr>, schema: &DFSchema) -> DfResult<bool> {
     let is_uuid = |value: &&mut Expr| {
-        let form = value.to_field(schema).ok().and_then(|(_, field)| kept_form_of(&field));
+        let form = markable(value, schema).and_then(|field| kept_form_of(&field));
         form == Some(TextLimit::Uuid)
     };
     if !values.iter().any(is_uuid) {
@@ -220,13 +221,13 @@ const COMPARING: [&str; 6] =
 /// The enumeration that arrays are of.
 fn labels(lists: &[Expr], schema: &DFSchema) -> Option<EnumMark> {
     lists.iter().find_map(|list| {
-        let (_, field) = list.to_field(schema).ok()?;
+        let field = markable(list, schema)?;
         matches!(field.data_type(), DataType::List(_)).then(|| EnumMark::of_elements(&field)).flatten()
     })
 }
 
 fn is_list_of_jsonb(value: &Expr, schema: &DFSchema) -> bool {
-    value.to_field(schema).is_ok_and(|(_, field)| form_in_list(&field) == Some(DocumentForm::Jsonb))
+    markable(value, schema).is_some_and(|field| form_in_list(&field) == Some(DocumentForm::Jsonb))
 }
 
 /// Whether a value is an array of intervals or of `jsonb`, whose elements have several spellings.
@@ -245,7 +246,7 @@ fn keys_of_list(value: Expr, schema: &DFSchema) -> Expr {
 }
 
 fn is_jsonb(value: &Expr, schema: &DFSchema) -> bool {
-    value.to_field(schema).is_ok_and(|(_, field)| form_of(&field) == Some(DocumentForm::Jsonb))
+    markable(value, schema).is_some_and(|field| form_of(&field) == Some(DocumentForm::Jsonb))
 }
 
 /// What orders a document; a literal beside one is one.

@@ -7,7 +7,8 @@
 //!
 //! Law: the plan means what it did; a subquery has its value for each row of its side, whether or
 //! not the row is compared with another. Conditions over the side that may be left out alone stay:
-//! they become filters of that side (`subqueries`).
+//! they become filters of that side (`subqueries`). Subqueries about both sides are evaluated for
+//! pairs (`join_pairs`).
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use datafusion_expr::Expr;
 use datafusion_expr::logical_plan::{Join, LogicalPlan, Projection};
 use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 
+use crate::passes::plan::join_pairs::join_pairs;
 use crate::passes::plan::subqueries::is_over;
 use crate::passes::plan::unnest::{has_subquery, subquery_of};
 
@@ -64,13 +66,18 @@ fn lift_out_of(mut join: Join, n_lifted: &mut usize) -> DfResult<Transformed<Log
     for test in join.filter.clone().map(split_conjunction_owned).unwrap_or_default() {
         tests.push(if stays(&test) { test } else { test.transform_down(&mut lifted)?.data });
     }
+    let is_about_both = tests.iter().any(|test| has_subquery(test) && !stays(test));
     if of_left.is_empty() && of_right.is_empty() {
-        return Ok(Transformed::no(LogicalPlan::Join(join)));
+        let paired = if is_about_both { join_pairs(&join, n_lifted)? } else { None };
+        return Ok(paired.map_or(Transformed::no(LogicalPlan::Join(join)), Transformed::yes));
     }
     join.filter = conjunction(tests);
     join.left = with_columns(join.left, of_left)?;
     join.right = with_columns(join.right, of_right)?;
-    let joined = LogicalPlan::Join(join).recompute_schema()?;
+    let mut joined = LogicalPlan::Join(join).recompute_schema()?;
+    if let (true, LogicalPlan::Join(join)) = (is_about_both, &joined) {
+        joined = join_pairs(join, n_lifted)?.unwrap_or(joined);
+    }
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(shown, Arc::new(joined))?)))
 }
 

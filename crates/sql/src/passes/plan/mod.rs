@@ -22,6 +22,7 @@ pub(crate) mod guarded_rules;
 mod interval_keys;
 mod interval_sets;
 mod interval_sums;
+mod join_pairs;
 mod join_tests;
 pub(crate) mod joined_bytes;
 pub(crate) mod label_calls;
@@ -42,6 +43,7 @@ pub(crate) mod subquery_arguments;
 pub(crate) mod temporal_filters;
 pub(crate) mod unions;
 pub(crate) mod unnest;
+mod unordered;
 mod widths;
 
 use std::sync::Arc;
@@ -81,6 +83,16 @@ const BESIDE: Pass<fn(LogicalPlan) -> DfResult<LogicalPlan>> = Pass {
     reason: "decorrelate_lateral_join takes conditions of equality only, and joins",
     example: "SELECT t.k, y.z, e.n FROM t, LATERAL (SELECT t.x + 1 AS z) AS y, generate_series(1, y.z) AS e(n)",
     without: Loss::Cost,
+};
+
+/// Before all steps, since these tell rows apart by all their columns.
+const UNORDERED: Pass<fn(LogicalPlan) -> DfResult<LogicalPlan>> = Pass {
+    name: "refuse documents that are told apart",
+    run: unordered::check,
+    gives: "DISTINCT, GROUP BY, ORDER BY, UNION and comparisons of what has an equality and an order",
+    reason: "documents are texts to DataFusion",
+    example: "SELECT DISTINCT '{}'::json AS j",
+    without: Loss::Refusal,
 };
 
 const LITERALS_IN_UNION: &str = "literals in UNION";
@@ -201,6 +213,7 @@ pub(crate) fn optimise(
     clock: Clock,
     chosen: Chosen,
 ) -> Result<LogicalPlan> {
+    let plan = if chosen.runs(UNORDERED.name) { (UNORDERED.run)(plan)? } else { plan };
     if !unnest::has_subqueries(&plan) {
         return steps(plan, config, clock, chosen);
     }
@@ -266,6 +279,7 @@ fn steps(plan: LogicalPlan, config: &Arc<ConfigOptions>, clock: Clock, chosen: C
 /// The rewrites, in the order in which they run.
 pub(crate) fn described() -> Vec<PassEntry> {
     let mut described: Vec<PassEntry> = options::described().collect();
+    described.push(UNORDERED.described("a plan"));
     described.push(BESIDE.described("a plan"));
     for step in STEPS {
         match step {

@@ -36,7 +36,7 @@ use crate::error::SqlError;
 use crate::passes::plan::decorrelate::mentions_outer;
 use crate::passes::plan::outer_conditions::out_of_derived;
 use crate::passes::plan::outer_joins::Surroundings;
-use crate::passes::plan::unnest::{has_subquery, subquery_of};
+use crate::passes::plan::unnest::{columns_within, has_subquery, subquery_of};
 
 /// Rewrites the subqueries of a plan, inner ones first.
 pub(crate) fn settle(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -110,23 +110,9 @@ fn refused_in_on() -> SqlError {
 
 /// Whether all columns of a test, and of its subqueries from outside of them, are of that schema.
 pub(crate) fn is_over(test: &Expr, schema: &DFSchema) -> bool {
-    let inside = test.column_refs().into_iter().all(|column| schema.has_column(column));
-    inside && !test.contains_outer() && outer_columns(test).iter().all(|column| schema.has_column(column))
-}
-
-/// The outer columns of the subqueries in an expression.
-fn outer_columns(expr: &Expr) -> Vec<Column> {
     let mut columns = Vec::new();
-    let walked = expr.apply(|e| {
-        for outer in subquery_of(e).iter().flat_map(|subquery| &subquery.outer_ref_columns) {
-            if let Expr::OuterReferenceColumn(_, column) = outer {
-                columns.push(column.clone());
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    debug_assert!(walked.is_ok(), "the closure does not fail");
-    columns
+    let is_known = columns_within(test, &mut columns).is_ok();
+    is_known && !test.contains_outer() && columns.iter().all(|column| schema.has_column(column))
 }
 
 fn settle_filter(filter: Filter, names: &mut Names) -> DfResult<LogicalPlan> {

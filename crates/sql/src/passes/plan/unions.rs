@@ -17,7 +17,7 @@ use crate::functions::table::call;
 use crate::passes::expr::matched::{Choice, misfit};
 use crate::passes::plan::conform::{conform, types_of};
 use crate::resolve::common_types::{
-    float_among, float_of_numbers, plain_of_numbers, timestamp_among_dates, union_type,
+    float_among, float_of_numbers, plain_of_lists, plain_of_numbers, timestamp_among_dates, union_type,
 };
 use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_marks::EnumMark;
@@ -167,7 +167,8 @@ pub(crate) fn match_branches(node: LogicalPlan) -> DfResult<Transformed<LogicalP
     for at in 0..n {
         let column: Vec<DataType> = types.iter().map(|types| types[at].clone()).collect();
         let common = float_of_numbers(&column).or_else(|| timestamp_among_dates(&column));
-        if let Some(common) = common.or_else(|| plain_of_numbers(&column)) {
+        let common = common.or_else(|| plain_of_numbers(&column)).or_else(|| plain_of_lists(&column));
+        if let Some(common) = common {
             let values = types.iter_mut().map(|types| &mut types[at]).filter(|is| !is.is_null());
             values.for_each(|is| *is = common.clone());
         }

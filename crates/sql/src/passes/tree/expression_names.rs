@@ -61,7 +61,7 @@ fn figured(expr: &Expr) -> Option<Figured> {
         Expr::Interval(_) => around(None, "interval"),
         Expr::Case { else_result, .. } => around(else_result.as_deref().and_then(figured), "case"),
         Expr::Subquery(query) => named(&item_name(select_items(&query.body)?.first()?)?),
-        Expr::Exists { .. } => named("exists"),
+        Expr::Exists { negated: false, .. } => named("exists"),
         Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => named("overlaps"),
         Expr::Array(_) => named("array"),
         Expr::Tuple(_) => named("row"),

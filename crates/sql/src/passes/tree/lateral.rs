@@ -36,7 +36,7 @@ fn write_out_entry(factor: &mut TableFactor, is_behind: bool) -> Result<()> {
     if !is_behind || !refers(factor) {
         return Ok(());
     }
-    let Some(Series { table, items, .. }) = series::of(factor)?.or_else(|| series::value(factor)) else {
+    let Some(Series { table, items, .. }) = series::called(factor)? else {
         return Ok(());
     };
     let query = template(&format!("SELECT 1 FROM LATERAL (SELECT {items}) AS {table}"))?;

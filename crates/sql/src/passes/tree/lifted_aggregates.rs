@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Law: the groups are those of the query, and each aggregate is computed once for a group. A query
-//! that names columns which are neither keys nor in aggregates is left as it is, and so is one with
-//! several sets of groups: `outer_aggregates` refuses these.
+//! that names columns which are neither keys nor in aggregates is left as it is:
+//! `outer_aggregates` refuses the aggregate.
 
 use datafusion_expr::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit,
@@ -52,8 +52,8 @@ pub(super) fn lift(
     if !searched.is_found {
         return Ok(());
     }
-    let Some(keys) = keys_of(select, &searched.scopes.own) else { return Ok(()) };
-    let mut lifting = Lifting { scopes: scopes(), keys, totals: vec![] };
+    let Some(groups) = groups_of(select, &searched.scopes.own) else { return Ok(()) };
+    let mut lifting = Lifting { scopes: scopes(), keys: keys_of(&groups), groups, totals: vec![] };
     let mut changed = select.clone();
     let mut order = order_by.as_deref().cloned();
     for item in &mut changed.projection {
@@ -83,9 +83,10 @@ pub(super) fn lift(
     Ok(())
 }
 
-/// The keys of a query's groups; `None` where these are not one list of expressions.
-fn keys_of(select: &Select, own: &ScopeTables) -> Option<Vec<Expr>> {
-    let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else { return None };
+/// A query's groups, with keys in the place of their numbers and names; `None` where these are not
+/// known.
+fn groups_of(select: &Select, own: &ScopeTables) -> Option<Vec<Expr>> {
+    let GroupByExpr::Expressions(groups, modifiers) = &select.group_by else { return None };
     let has_wildcard = |item: &SelectItem| item_name(item).is_none();
     if !modifiers.is_empty() || select.projection.iter().any(has_wildcard) {
         return None;
@@ -106,10 +107,38 @@ fn keys_of(select: &Select, own: &ScopeTables) -> Option<Vec<Expr>> {
             let is_named = |item: &&SelectItem| item_name(item).is_some_and(|item| item == fold(name));
             select.projection.iter().find(is_named).and_then(of_item)
         }
-        Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_) | Expr::Tuple(_) => None,
         _ => Some(key.clone()),
     };
-    keys.iter().map(key).collect()
+    let set = |set: &Vec<Expr>| set.iter().map(key).collect::<Option<Vec<Expr>>>();
+    let sets = |all: &Vec<Vec<Expr>>| all.iter().map(set).collect::<Option<Vec<Vec<Expr>>>>();
+    let group = |group: &Expr| match group {
+        Expr::GroupingSets(all) => sets(all).map(Expr::GroupingSets),
+        Expr::Rollup(all) => sets(all).map(Expr::Rollup),
+        Expr::Cube(all) => sets(all).map(Expr::Cube),
+        Expr::Tuple(parts) => set(parts).map(Expr::Tuple),
+        other => key(other),
+    };
+    groups.iter().map(group).collect()
+}
+
+/// The keys of groups, each once.
+fn keys_of(groups: &[Expr]) -> Vec<Expr> {
+    let mut keys: Vec<Expr> = Vec::new();
+    let mut add = |key: &Expr| {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    };
+    for group in groups {
+        match group {
+            Expr::GroupingSets(sets) | Expr::Rollup(sets) | Expr::Cube(sets) => {
+                sets.iter().flatten().for_each(&mut add)
+            }
+            Expr::Tuple(parts) => parts.iter().for_each(&mut add),
+            other => add(other),
+        }
+    }
+    keys
 }
 
 /// The tables of a query with their columns; `None` for what is not known.
@@ -300,6 +329,7 @@ impl Looking for Searched<'_> {
 /// Puts columns of the groups in the place of keys and aggregates.
 struct Lifting<'a> {
     scopes: OpenScopes<'a>,
+    groups: Vec<Expr>,
     keys: Vec<Expr>,
     totals: Vec<Expr>,
 }
@@ -367,7 +397,7 @@ impl Lifting<'_> {
         let projection = keys.chain(self.totals.iter().enumerate().map(item("total"))).collect();
         let groups = Select {
             projection,
-            group_by: GroupByExpr::Expressions(self.keys.clone(), vec![]),
+            group_by: GroupByExpr::Expressions(self.groups.clone(), vec![]),
             distinct: None,
             having: None,
             qualify: None,

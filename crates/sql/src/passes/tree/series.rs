@@ -14,7 +14,7 @@ use datafusion_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, SetExpr, TableFactor, Visit,
 };
 
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::all_elements::ALL_ELEMENTS;
 use crate::functions::json::lists_of;
 use crate::functions::table::FUNCTIONS;
@@ -39,7 +39,7 @@ pub(super) struct Series {
 /// # Errors
 /// `Unsupported` for functions in ROWS FROM that give no rows.
 pub(super) fn in_from(factor: &mut TableFactor) -> Result<()> {
-    let Some(series) = of(factor)?.or_else(|| value(factor)) else { return Ok(()) };
+    let Some(series) = called(factor)? else { return Ok(()) };
     let query = template(&format!("SELECT 1 FROM (SELECT {}) AS {}", series.items, series.table))?;
     if let SetExpr::Select(select) = *query.body
         && let Some(from) = select.from.into_iter().next()
@@ -47,6 +47,17 @@ pub(super) fn in_from(factor: &mut TableFactor) -> Result<()> {
         *factor = from.relation;
     }
     Ok(())
+}
+
+/// The call that stands here, of a function that yields rows or one of values.
+///
+/// # Errors
+/// As for [`in_from`].
+pub(super) fn called(factor: &TableFactor) -> Result<Option<Series>> {
+    match of(factor)? {
+        Some(series) => Ok(Some(series)),
+        None => value(factor),
+    }
 }
 
 /// The call that stands here, if one does.
@@ -90,6 +101,7 @@ pub(super) fn of(factor: &TableFactor) -> Result<Option<Series>> {
         let longest = if lengths.len() == 1 { lengths[0].clone() } else { format!("greatest({})", lengths.join(", ")) };
         lists.push(format!("generate_series(1::bigint, {longest}::bigint)"));
     }
+    check_names(&table, columns.len(), given.len())?;
     let item = |(n, list): (usize, &String)| {
         // (Names are distinct below; what is shown is the list of columns.)
         let name = if columns[..n].contains(&columns[n]) { format!("__repeated_{n}") } else { columns[n].clone() };
@@ -122,19 +134,36 @@ fn own_names(name: &str, factor: &TableFactor) -> Vec<String> {
     each.flatten().collect()
 }
 
+/// Refuses more names than there are columns.
+fn check_names(table: &Ident, n_columns: usize, n_given: usize) -> Result<()> {
+    if n_given <= n_columns {
+        return Ok(());
+    }
+    let (table, columns) = (fold(table), if n_columns == 1 { "column" } else { "columns" });
+    let message = format!("table \"{table}\" has {n_columns} columns available but {n_given} columns specified");
+    let hint = format!("Give {n_columns} {columns} a name, or fewer.");
+    Err(SqlError::new(ErrorKind::Invalid, message).with_hint(hint))
+}
+
 /// A function of values in FROM: one row of its answer.
-pub(super) fn value(factor: &TableFactor) -> Option<Series> {
-    let TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } = factor else { return None };
+///
+/// # Errors
+/// More than one name of a column.
+fn value(factor: &TableFactor) -> Result<Option<Series>> {
+    let TableFactor::Table { name, alias, args: Some(args), with_ordinality: false, .. } = factor else {
+        return Ok(None);
+    };
     let function = name.to_string().to_lowercase();
     if !FUNCTIONS.scalar.contains_key(&function) {
-        return None;
+        return Ok(None);
     }
     let table = alias.as_ref().map_or_else(|| Ident::with_quote('"', &function), |alias| alias.name.clone());
-    let given = alias.iter().flat_map(|alias| &alias.columns).next();
-    let column = given.map_or_else(|| fold(&table), |column| fold(&column.name));
+    let given: Vec<_> = alias.iter().flat_map(|alias| &alias.columns).collect();
+    check_names(&table, 1, given.len())?;
+    let column = given.first().map_or_else(|| fold(&table), |column| fold(&column.name));
     let args: Vec<String> = args.args.iter().map(ToString::to_string).collect();
     let items = format!("{function}({}) AS {}", args.join(", "), Ident::with_quote('"', &column));
-    Some(Series { table, columns: vec![column], items })
+    Ok(Some(Series { table, columns: vec![column], items }))
 }
 
 /// `unnest` yields the elements of all dimensions: `unnest(list)` is

@@ -11,8 +11,8 @@ use crate::syntax::changes_in_with;
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::object_name;
 use crate::syntax::statement::{
-    ChangesInWith, CreateTableAs, Drop, Explain, LifetimeClause, ObjectKind, ProgramLanguage, Show, Shows, Statement,
-    Subscribe,
+    ChangesInWith, CreateTableAs, Drop, EmitClause, Explain, LifetimeClause, ObjectKind, ProgramLanguage, Show, Shows,
+    Statement, Subscribe,
 };
 
 impl Input<'_> {
@@ -144,10 +144,14 @@ impl Input<'_> {
         for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
             self.eat(words);
         }
+        let mut emit = EmitClause::Changes;
         let query = match self.word(0).as_deref() {
             Some("SELECT" | "WITH" | "VALUES" | "TABLE") => self.select_query()?,
             Some("CREATE") => match self.create()? {
-                Statement::CreateView(view) => view.query,
+                Statement::CreateView(view) => {
+                    emit = view.emit;
+                    view.query
+                }
                 _ => return Err(explain_what()),
             },
             Some("SUBSCRIBE") => match self.subscribe()? {
@@ -162,7 +166,10 @@ impl Input<'_> {
                 all_of(&name)?
             }
         };
-        Ok(Statement::Explain(Explain { shows, query }))
+        if let EmitClause::Changes = emit {
+            emit = self.emit();
+        }
+        Ok(Statement::Explain(Explain { shows, query, emit }))
     }
 
     pub(super) fn show(&mut self) -> Result<Statement> {

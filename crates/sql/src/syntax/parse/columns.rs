@@ -5,7 +5,7 @@ use datafusion_expr::sqlparser::ast;
 use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use crate::error::{ErrorKind, Result, SqlError};
-use crate::resolve::type_marks::unresolved;
+use crate::resolve::type_marks::{array_name, unresolved};
 use crate::resolve::types::{arrow_type, element_limit, text_limit, time_precision, user_name};
 use crate::syntax::names::fold;
 use crate::syntax::references::{ForeignKey, foreign_key};
@@ -233,6 +233,11 @@ fn check_unique(unique: &UniqueClause, is_there: &dyn Fn(&str) -> bool) -> Resul
 pub(super) fn typed_field(name: &str, sql: &ast::DataType) -> Result<Field> {
     if let Some(user) = user_name(sql) {
         return Ok(unresolved(name, &user));
+    }
+    if let ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) = sql
+        && let Some(user) = user_name(element)
+    {
+        return Ok(unresolved(name, &array_name(&user)));
     }
     let field = Field::new(name, arrow_type(sql)?, true);
     if let Some(limit) = element_limit(sql)? {

@@ -85,10 +85,7 @@ impl Input<'_> {
             error.position = Some(query_end);
             return Err(error);
         }
-        let emit = match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
-            true => EmitClause::OnWindowClose,
-            false => EmitClause::Changes,
-        };
+        let emit = self.emit();
         if emit == EmitClause::OnWindowClose && !materialized {
             return Err(SqlError::unsupported(
                 "EMIT ON WINDOW CLOSE of a plain view",
@@ -107,6 +104,14 @@ impl Input<'_> {
             query_text,
             emit,
         }))
+    }
+
+    /// `EMIT ON WINDOW CLOSE`, if it stands here.
+    pub(super) fn emit(&mut self) -> EmitClause {
+        match self.eat("EMIT ON WINDOW CLOSE") || self.eat("EMIT AFTER WATERMARK") {
+            true => EmitClause::OnWindowClose,
+            false => EmitClause::Changes,
+        }
     }
 
     /// `WITH (security_barrier, ..)`, which say how PostgreSQL guards rows that others may not see.

@@ -3,6 +3,8 @@
 
 use datafusion_expr::sqlparser::ast;
 
+use super::EmitClause;
+
 /// `EXECUTE name [(values)]`.
 #[derive(Clone, Debug)]
 pub struct Execute {
@@ -102,13 +104,16 @@ pub enum ProgramLanguage {
     Rust,
 }
 
-/// `EXPLAIN [ANALYZE | LOGICAL | PHYSICAL | (REWRITES) | (FORMAT python)] statement`.
+/// `EXPLAIN [ANALYZE | LOGICAL | PHYSICAL | (REWRITES) | (FORMAT python)] statement [EMIT ON WINDOW
+/// CLOSE]`.
 #[derive(Clone, Debug)]
 pub struct Explain {
     /// What is shown.
     pub shows: Shows,
     /// The query.
     pub query: Box<ast::Query>,
+    /// When rows appear, of a view with that query.
+    pub emit: EmitClause,
 }
 
 /// `SHOW ..`.

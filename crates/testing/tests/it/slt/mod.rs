@@ -3,7 +3,8 @@
 //!
 //! Expectations come from PostgreSQL (`tools/slt_expect.py`), except where a record says `skipif
 //! postgresql`. Each query is run as a view, too (`as_views`). Every record of a file is tried, so
-//! one run shows all that fails. `SLT_SHOW=n` prints more failures than the usual twelve a file.
+//! one run shows all that fails. No refusal, expected or not, shows a word of a library.
+//! `SLT_SHOW=n` prints more failures than the usual twelve a file.
 
 mod as_views;
 pub mod format;
@@ -14,7 +15,9 @@ use std::path::{Path, PathBuf};
 use anabranch_engine::Sharing;
 use sqllogictest::{DefaultColumnType, Record, Runner, parse_file};
 
-use session::SessionThread;
+use session::{Refusals, SessionThread};
+
+use crate::library_words::library_word;
 
 /// Failures of a file that are printed in full.
 const FAILURES_SHOWN: usize = 12;
@@ -27,12 +30,20 @@ fn folder() -> PathBuf {
 fn check(name: &str, workers: usize, sharing: Sharing) {
     let path = folder().join(format!("{name}.slt"));
     let records = parse_file::<DefaultColumnType>(&path).expect("the file parses");
-    let mut runner = Runner::new(|| async move { SessionThread::start(workers, sharing) });
+    let refusals = Refusals::default();
+    let own = refusals.clone();
+    let mut runner = Runner::new(move || {
+        let refusals = own.clone();
+        async move { SessionThread::start(workers, sharing, refusals) }
+    });
     let (mut n_records, mut failures) = (0, Vec::new());
     for record in records {
         n_records += usize::from(matches!(record, Record::Query { .. } | Record::Statement { .. }));
         if let Err(error) = runner.run(record) {
             failures.push(error.display(false).to_string());
+        }
+        for told in refusals.take() {
+            failures.extend(library_word(&told).map(|word| format!("a refusal says {word:?}: {told}")));
         }
     }
     if failures.is_empty() {
@@ -133,6 +144,7 @@ files!(
     joins,
     json,
     kept_types,
+    label_lists,
     labels,
     list_tests,
     locked_tables,
@@ -145,6 +157,7 @@ files!(
     numeric,
     order_and_literals,
     ordered_rows,
+    pairs,
     planner,
     prefixes,
     prepared,

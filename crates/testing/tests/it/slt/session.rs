@@ -2,6 +2,7 @@
 //! to one thread and a runner wants to move its connection.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anabranch_engine::{Options, Outcome, Session, Sharing};
@@ -31,6 +32,21 @@ impl From<anabranch_engine::Error> for Failure {
     }
 }
 
+/// What statements were refused with, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals(Arc<Mutex<Vec<String>>>);
+
+impl Refusals {
+    fn add(&self, told: &Failure) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(told.0.clone());
+    }
+
+    /// Those since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Statements go out, answers come back, one at a time.
 pub struct SessionThread {
     statements: Option<Sender<String>>,
@@ -40,7 +56,7 @@ pub struct SessionThread {
 
 impl SessionThread {
     /// A fresh session with that many worker threads (0: the session's thread does the work).
-    pub fn start(workers: usize, sharing: Sharing) -> Result<SessionThread, Failure> {
+    pub fn start(workers: usize, sharing: Sharing, refusals: Refusals) -> Result<SessionThread, Failure> {
         let (statements, inbox) = channel::<String>();
         let (outbox, answers) = channel();
         let thread = std::thread::spawn(move || {
@@ -52,7 +68,8 @@ impl SessionThread {
                 }
             };
             for statement in inbox {
-                if outbox.send(run(&mut session, &statement)).is_err() {
+                let answer = run(&mut session, &statement).inspect_err(|told| refusals.add(told));
+                if outbox.send(answer).is_err() {
                     return;
                 }
             }

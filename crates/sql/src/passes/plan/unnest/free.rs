@@ -123,3 +123,16 @@ pub(super) fn collect_free(plan: &LogicalPlan, free: &mut Vec<Column>) -> DfResu
     }
     Ok(())
 }
+
+/// The columns of the rows at hand in an expression, those that its subqueries refer to included.
+pub(crate) fn columns_within(expr: &Expr, columns: &mut Vec<Column>) -> DfResult<()> {
+    expr.apply(|part| {
+        match (part, subquery_of(part)) {
+            (Expr::Column(column), _) => columns.push(column.clone()),
+            (_, Some(subquery)) => collect_free(&subquery.subquery, columns)?,
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}

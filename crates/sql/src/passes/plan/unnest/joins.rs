@@ -6,7 +6,7 @@ use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Column, DFSchemaRef, JoinType, NullEquality, Result as DfResult};
 use datafusion_expr::logical_plan::{Filter, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::utils::split_conjunction;
-use datafusion_expr::{Expr, lit, when};
+use datafusion_expr::{Expr, Operator, binary_expr, lit, when};
 
 use super::free::{free_of, has_subquery, subquery_of};
 use super::guards::asking;
@@ -15,10 +15,22 @@ use super::{Domain, Unnesting, named_as, refused, replaced, show};
 
 impl Unnesting<'_> {
     pub(super) fn join(&mut self, join: Join, domain: Option<&Domain>) -> DfResult<(LogicalPlan, Vec<Column>)> {
-        let Join { left, right, on, filter, join_type, schema, .. } = join;
+        // (Columns that may both be NULL are compared by a join of its own kind: `join_pairs`.)
+        if domain.is_none() && join.null_equality == NullEquality::NullEqualsNull && join.filter.is_none() {
+            let (left, _) = self.push(Arc::unwrap_or_clone(join.left), None)?;
+            let (right, _) = self.push(Arc::unwrap_or_clone(join.right), None)?;
+            let joined = LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join });
+            return Ok((joined.recompute_schema()?, vec![]));
+        }
+        let Join { left, right, on, filter, join_type, schema, null_equality, .. } = join;
         let (left, right) = (Arc::unwrap_or_clone(left), Arc::unwrap_or_clone(right));
         let own = (*left.schema()).as_ref().join(right.schema())?;
-        let condition = on.into_iter().map(|(l, r)| l.eq(r)).chain(filter).reduce(Expr::and);
+        let operator = match null_equality {
+            NullEquality::NullEqualsNull => Operator::IsNotDistinctFrom,
+            NullEquality::NullEqualsNothing => Operator::Eq,
+        };
+        let equal = on.into_iter().map(|(l, r)| binary_expr(l, operator, r));
+        let condition = equal.chain(filter).reduce(Expr::and);
         let left_schema = left.schema().clone();
         if free_of(&right)?.iter().any(|column| left_schema.has_column(column)) {
             return self.lateral(left, right, condition, join_type, domain);

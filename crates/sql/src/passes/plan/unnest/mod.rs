@@ -58,8 +58,8 @@ use crate::passes::plan::distinct_on;
 use crate::passes::plan::recursion::LoopNode;
 use crate::passes::plan::set_operations::SetNode;
 
+pub(crate) use free::{columns_within, has_subqueries, has_subquery, is_lateral, is_nested, subquery_of};
 use free::{free_of, n_nodes};
-pub(crate) use free::{has_subqueries, has_subquery, is_lateral, is_nested, subquery_of};
 use replaced::Replaced;
 
 /// The largest plan, in nodes. A domain holds the rows outside, and stands in each join with the
