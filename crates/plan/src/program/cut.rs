@@ -3,10 +3,11 @@
 //! - An *aggregate* needs rows by a subset of its keys. Else each shard computes its part first,
 //!   and the parts move by the keys; rows do if parts cannot be put together.
 //! - A *join* needs rows by paired keys, or one side everywhere. Else the side that is cheaper to
-//!   copy is copied, or both move by the keys. An *as-of join* is one whose left side is not copied.
+//!   copy is copied, or both move by the keys. An *as-of join* is one whose left side is not
+//!   copied.
 //! - *DISTINCT* and *set operations* need equal rows together: by any columns, else by all.
-//! - *First rows*, *windows* and *sessions* need their groups together. First rows of all are those of each
-//!   shard, then of those.
+//! - *First rows*, *windows* and *sessions* need their groups together. First rows of all are those
+//!   of each shard, then of those.
 //!
 //! Sizes are guessed from rows of relations; a guess changes what moves, never what comes out.
 
