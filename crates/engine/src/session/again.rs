@@ -44,13 +44,13 @@ impl Session {
         for (name, mut columns) in scanned {
             let Some(object) = self.catalog.find(&name) else { continue };
             columns.extend(object.watermark.as_ref().map(Watermark::column));
-            let (is_kept_on_demand, is_readable) = (object.is_kept_on_demand(), object.is_readable());
-            let has_marks = object.watermark.is_some();
+            let is_kept_on_demand = object.is_kept_on_demand();
+            let may_read_late = object.retain != Retain::All && !object.is_readable() && object.watermark.is_none();
             let now = self.options.clock.now_micros();
             let Some(source) = self.pump.get_mut(&name) else { continue };
             if !source.has_begun() {
                 source.begin(Some(&columns), now);
-            } else if is_view && !has_marks && !is_readable && source.can_reopen() {
+            } else if is_view && may_read_late && source.can_reopen() {
                 match self.late_input(&name, &columns) {
                     Ok(one) => late.push(one),
                     Err(error) => {

@@ -244,3 +244,22 @@ fn waiting_reads_sources_without_queries() {
         assert_eq!(ask(session, "SELECT v FROM s WHERE k = 3"), ["a"]);
     });
 }
+
+#[test]
+fn rows_that_are_kept_are_read_again_once() {
+    with_workers(|session| {
+        let tape = Tape::default();
+        session.register_connector("tape", Arc::new(tape.clone()));
+        run(
+            session,
+            "CREATE SOURCE s WITH (connector = 'tape'); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        assert_eq!(ask(session, "SELECT n FROM n"), ["10"]);
+        assert_eq!(ask(session, "SELECT count(*), sum(k) FROM s"), ["10 45"]);
+        // (The reader of all columns is narrowed to none.)
+        assert_eq!(*tape.narrowed.lock().unwrap(), [BTreeSet::from([])]);
+        run(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
+        assert_eq!(ask(session, "SELECT k FROM m"), ["9"]);
+        assert_eq!(tape.narrowed.lock().unwrap().len(), 1);
+    });
+}
