@@ -23,22 +23,51 @@ use anabranch_spec::order::{Nulls, SortKey};
 use anabranch_spec::top_k::{RankedBy, TopK};
 use anabranch_spec::window::{Window, WindowCall, WindowFunction};
 use arrow::datatypes::DataType;
-use datafusion_expr::{cast, lit};
+use datafusion_expr::{Expr, cast, lit};
 
-use super::build::{choose, column, field, schema, width};
+use super::build::{choose, column, field, replace, schema, width};
 use crate::ir::{JoinKind, Node, Plan};
 
-/// The node with its places counted, if it numbers all rows.
+/// The node with its places counted, if it numbers all rows, or is a stage over such a node.
 pub(super) fn counted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
-    let Node::TopK { input, top } = &plan.node else { return None };
-    if !top.numbered || top.limit.is_some() || top.offset > 0 {
-        return None;
+    match &plan.node {
+        Node::TopK { input, top } if is_of_all(top) && top.ranked == RankedBy::DenseRank => {
+            Some(of_distinct(plan, input, top))
+        }
+        Node::TopK { input, top } if is_of_all(top) => {
+            let (window, project) = by_counts(plan, input, top);
+            let node = Node::Stage { input: window, filter: vec![], project };
+            Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
+        }
+        Node::Stage { input: numbered, filter, project } => {
+            let Node::TopK { input, top } = &numbered.node else { return None };
+            if !is_of_all(top) || top.ranked == RankedBy::DenseRank {
+                return None;
+            }
+            let (window, columns) = by_counts(numbered, input, top);
+            let counted = |expr: &Expr| {
+                replace(expr, &|column| {
+                    let at = numbered.schema.index_of_column_by_name(None, &column.name);
+                    at.map_or_else(|| Expr::Column(column.clone()), |at| columns[at].clone())
+                })
+            };
+            let filter = filter.iter().map(counted).collect();
+            let project = project.iter().map(counted).collect();
+            Some(Arc::new(Plan { node: Node::Stage { input: window, filter, project }, schema: plan.schema.clone() }))
+        }
+        _ => None,
     }
-    let end = match top.ranked {
-        RankedBy::Row => FrameBound::Rows(0),
-        RankedBy::Rank => FrameBound::Peers(-1),
-        RankedBy::DenseRank => return Some(of_distinct(plan, input, top)),
-    };
+}
+
+/// Whether all rows have their place.
+fn is_of_all(top: &TopK) -> bool {
+    top.numbered && top.limit.is_none() && top.offset == 0
+}
+
+/// Each row with a count, and the columns of the top-k over it.
+fn by_counts(plan: &Plan, input: &Arc<Plan>, top: &TopK) -> (Arc<Plan>, Vec<Expr>) {
+    let is_rank = top.ranked == RankedBy::Rank;
+    let end = if is_rank { FrameBound::Peers(-1) } else { FrameBound::Rows(0) };
     let count = AggregateCall {
         function: AggregateFunction::Count,
         argument: None,
@@ -57,9 +86,8 @@ pub(super) fn counted(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     let counted = Arc::new(Plan { node: Node::Window { input: Arc::clone(input), window: Box::new(window) }, schema });
     let mut project: Vec<_> = (0..number).map(|at| column(&counted, at)).collect();
     let count = column(&counted, number);
-    project.push(cast(if top.ranked == RankedBy::Row { count } else { count + lit(1i64) }, wanted));
-    let node = Node::Stage { input: counted, filter: vec![], project };
-    Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
+    project.push(cast(if is_rank { count + lit(1i64) } else { count }, wanted));
+    (counted, project)
 }
 
 /// Each row beside the number of its group and order among the distinct ones.

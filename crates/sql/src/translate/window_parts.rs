@@ -67,7 +67,12 @@ pub(super) fn number(input: Arc<Plan>, order: Order, ranked: RankedBy) -> Arc<Pl
     }
     let top = TopK { group, order: keys, ranked, offset: 0, limit: None, numbered: true };
     let mut columns = drafts(&input.schema);
-    columns.push(("row_number".into(), DataType::UInt64, false));
+    let name = match ranked {
+        RankedBy::Row => "row_number",
+        RankedBy::Rank => "rank",
+        RankedBy::DenseRank => "dense_rank",
+    };
+    columns.push((name.into(), DataType::UInt64, false));
     Arc::new(Plan { node: Node::TopK { input, top }, schema: schema(columns) })
 }
 
