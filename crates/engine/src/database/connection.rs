@@ -26,7 +26,7 @@ use super::prepared::Remembered;
 use crate::backends::Backend;
 use crate::contained::contained;
 use crate::copy::decode::Block;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
@@ -227,7 +227,20 @@ impl Connection {
     /// # Errors
     /// As [`Session::next_changes`](crate::Session::next_changes).
     pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
+        // (An interrupt between two waits ends the next one: to its sender they are one statement.)
+        let next = self.next_before(subscription, timeout);
+        if next.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
+            self.interrupt.clear();
+        }
+        next
+    }
+
+    /// Forgets an interrupt that came while no statement ran.
+    pub fn forget_interrupt(&self) {
         self.interrupt.clear();
+    }
+
+    fn next_before(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
         let deadline = Instant::now().checked_add(timeout);
         if self.stays_quiet(subscription, timeout)? {
             return Ok(Changes::Nothing);
@@ -353,7 +366,7 @@ impl Connection {
     /// A COPY .. FROM STDIN is given up by the client: its error, which also fails the transaction.
     pub fn copy_fail(&mut self, reason: &str) -> Error {
         self.copy_stop();
-        let error = Error::new(crate::error::ErrorKind::Cancelled, format!("COPY from stdin failed: {reason}"));
+        let error = Error::new(ErrorKind::Cancelled, format!("COPY from stdin failed: {reason}"));
         match self.failing::<()>(Err(error.clone())) {
             Err(error) => error,
             Ok(()) => error,

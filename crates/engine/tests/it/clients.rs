@@ -203,3 +203,21 @@ fn one_who_may_only_read_ends_clients_of_its_own_user() {
     assert_eq!(ask(&mut reader, "SELECT pg_terminate_backend(2), pg_cancel_backend(9)"), ["true false"]);
     assert_eq!(ask(&mut other, "SELECT pg_cancel_backend(1)"), ["true"]);
 }
+
+/// A server looks at a subscription again and again: to the client that cancels, that is one wait.
+#[test]
+fn an_interrupt_between_two_waits_ends_the_next_one() {
+    let database = database();
+    let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut other, "CREATE TABLE t (a bigint)");
+    let Some(Outcome::Subscription(changes)) = run(&mut one, "SUBSCRIBE t").pop() else { panic!("it subscribes") };
+    let soon = Duration::from_millis(10);
+    assert!(matches!(one.next_changes(&changes, soon), Ok(Changes::Nothing)));
+    one.interrupt().trigger();
+    assert_eq!(one.next_changes(&changes, Duration::from_secs(10)).unwrap_err().kind, ErrorKind::Cancelled);
+    // The subscription goes on.
+    assert!(matches!(one.next_changes(&changes, soon), Ok(Changes::Nothing)));
+    run(&mut other, "INSERT INTO t VALUES (7)");
+    let Ok(Changes::Rows(rows)) = one.next_changes(&changes, Duration::from_secs(10)) else { panic!("a row came") };
+    assert_eq!(batch_lines(&rows).len(), 1);
+}

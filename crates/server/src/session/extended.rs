@@ -173,7 +173,10 @@ impl ServerClient<'_> {
             reply::bare(&mut self.frames.out, b'I');
             return Ok(Ok(()));
         };
-        if let State::Bound = portal.state {
+        if !matches!(portal.state, State::Bound) {
+            // (A portal that goes on runs again from here: what came between is of no statement.)
+            self.connection.forget_interrupt();
+        } else {
             self.shared.metrics.statements.inc();
             self.peer.runs(&statement.text);
             let values = &portal.values;
