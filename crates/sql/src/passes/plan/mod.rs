@@ -183,6 +183,14 @@ const STEPS: &[Step] = &[
         example: "SELECT count(*) AS n FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) v (i) GROUP BY i",
         without: Loss::WrongAnswer,
     }),
+    Step::Plan(Pass {
+        name: "keys behind unnested lists",
+        run: repeated_rows::forget_keys,
+        gives: "values of which nothing is known, below lists that are unnested",
+        reason: "what is unique before unnest is taken to be so behind it, and grouped by less",
+        example: "SELECT n FROM (SELECT k, unnest(ARRAY[x, x + 1]) AS e, count(*) AS n FROM (SELECT k, max(x) AS x FROM t GROUP BY k) g GROUP BY 1, 2) s",
+        without: Loss::WrongAnswer,
+    }),
     Step::Rules,
     Step::Repeated,
     Step::Plan(Pass {

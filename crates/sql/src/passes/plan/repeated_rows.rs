@@ -4,9 +4,10 @@
 //! of keys behind Unnest, where a row comes as often as its list has elements: it then leaves out
 //! DISTINCT, groups by less, and takes rows of equal order for none.
 //!
-//! The columns beside a list stand in a call that is their value, of which DataFusion concludes
-//! nothing. Derived tables, named queries and views have it as soon as they are planned; the calls
-//! are taken away behind the last rule. Cost: none where rows are computed.
+//! The columns of rows whose lists are unnested stand in a call that is their value, of which
+//! DataFusion concludes nothing. Derived tables, named queries and views have it as soon as they
+//! are planned, since nodes above them group by what is known; all others before the rules. The
+//! calls are taken away behind the last rule. Cost: none where rows are computed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +15,9 @@ use arrow::datatypes::Field;
 use datafusion_common::Result as DfResult;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::Expr;
+use datafusion_expr::LogicalPlanBuilder;
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::{LogicalPlan, Projection};
+use datafusion_expr::logical_plan::{LogicalPlan, Projection, Unnest};
 use datafusion_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion_expr::sqlparser::ast::{Expr as SqlExpr, Query, SetExpr, TableFactor};
 
@@ -39,11 +41,43 @@ pub(crate) fn behind_lists(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     if !knows_keys(&plan) || !plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(_))))? {
         return Ok(plan);
     }
+    of_nothing_known(plan)
+}
+
+/// The rows, their columns as values of which nothing is known.
+fn of_nothing_known(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         repeated(Expr::Column(column)).alias_qualified(relation, name)
     });
     Ok(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::new(plan))?))
+}
+
+/// The plan, in which nothing is known of rows whose lists are unnested.
+pub(super) fn forget_keys(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        is_found |= matches!(node, LogicalPlan::Unnest(unnest) if may_have_keys(&unnest.input));
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_found {
+        return Ok(plan);
+    }
+    let forgotten = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Unnest(Unnest { input, exec_columns, options, .. }) if may_have_keys(&input) => {
+            let rows = of_nothing_known(Arc::unwrap_or_clone(input))?;
+            let rows = LogicalPlanBuilder::from(rows).unnest_columns_with_options(exec_columns, options)?;
+            Ok(Transformed::yes(rows.build()?))
+        }
+        // (These hold what was concluded from their inputs.)
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Window(_) => Ok(Transformed::yes(node.recompute_schema()?)),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(forgotten.data)
 }
 
 /// The plan without the calls.
@@ -79,6 +113,13 @@ fn is_call(expr: &Expr) -> bool {
 
 fn knows_keys(plan: &LogicalPlan) -> bool {
     !plan.schema().functional_dependencies().is_empty()
+}
+
+/// Whether keys are known of the rows, or will be: the rules make groups of DISTINCT.
+fn may_have_keys(plan: &LogicalPlan) -> bool {
+    let groups = |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(_) | LogicalPlan::Aggregate(_));
+    let has_groups = plan.exists(|node| Ok(groups(node))).unwrap_or(true);
+    has_groups || knows_keys(plan)
 }
 
 /// Plans derived tables that unnest lists, or choose documents.

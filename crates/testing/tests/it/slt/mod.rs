@@ -168,6 +168,7 @@ files!(
     references,
     refused_before,
     regex,
+    repeated_keys,
     rows_and_groups,
     rows_beside_queries,
     rows_of_functions,
