@@ -36,6 +36,12 @@ impl Peer {
     /// Says what the client is doing.
     pub(crate) fn is_now(&self, activity: Activity) {
         self.activity.store(activity as u8, Ordering::SeqCst);
+        self.is_shown(activity);
+    }
+
+    /// Says to other clients what this one is doing, before it is told that its answer is whole: it
+    /// may ask them.
+    pub(crate) fn is_shown(&self, activity: Activity) {
         if let Some(backend) = self.backend.get() {
             backend.is_now(match activity {
                 Activity::Idle => BackendState::Idle,

@@ -133,13 +133,16 @@ fn unread(why: &str) -> Error {
 impl ServerClient<'_> {
     /// Waits for a message and obeys it.
     fn step(&mut self) -> Result<Next, Broken> {
-        if !self.frames.has_message() {
-            self.flush_before_wait()?;
-        }
-        self.peer.is_now(match self.connection.transaction() {
+        let rest = match self.connection.transaction() {
             TransactionState::Idle => Activity::Idle,
             _ => Activity::InTransaction,
-        });
+        };
+        if !self.frames.has_message() {
+            self.peer.is_shown(rest);
+            // (A server that ends waits for the answer: the client is busy until it is sent.)
+            self.flush_before_wait()?;
+        }
+        self.peer.is_now(rest);
         if self.peer.is_terminated() {
             return Err(Broken::Closed);
         }
