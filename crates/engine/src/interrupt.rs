@@ -3,7 +3,8 @@
 //! Law: an interrupt ends the running statement with
 //! [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) and nothing else: data, views and
 //! subscriptions go on. One that arrives while no statement runs is forgotten when the next one
-//! starts. Cost: two relaxed loads a check, and a look at the clock while there is a limit.
+//! starts; one between two waits of a subscription ends the next wait. Cost: two relaxed loads a
+//! check, and a look at the clock while there is a limit.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;

@@ -1,15 +1,17 @@
 //! A connection: statements of one client, in their order.
 //!
 //! Parsing, planning and waiting happen on the connection's thread, and so does much of reading
-//! (`beside`). The rest the engine attempts, and
-//! where the answer of workers takes longer, the connection waits for it and has the statement
-//! attempted again. An interrupt stops the statement that runs, or that waits for its turn; one
-//! that arrives between two statements is forgotten.
+//! (`beside`). The rest the engine attempts, and where the answer of workers takes longer, the
+//! connection waits for it and has the statement attempted again. An interrupt stops the statement
+//! that runs, or that waits for its turn; one that arrives between two statements is forgotten.
+
+mod copying;
+mod following;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anabranch_batch::Time;
 use anabranch_plan::Plan;
@@ -19,19 +21,17 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
-use super::alarm::{Alarm, Rung};
-use super::beside::Here;
-use super::engine::Engine;
-use super::prepared::Remembered;
 use crate::backends::Backend;
-use crate::contained::contained;
-use crate::copy::decode::Block;
-use crate::error::{Error, ErrorKind};
+use crate::database::alarm::Alarm;
+use crate::database::beside::Here;
+use crate::database::engine::Engine;
+use crate::database::prepared::Remembered;
+use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
 use crate::session::{
-    Attempt, Attempted, BoundParameters, Changes, ClientState, CopyIn, CopyRows, Copying, Manner, NextRows, Outcome,
-    Over, RelationInfo, Rows, Session, Subscription, Waiting, check_reads_only, fetch_deadline, no_copy, parse_one,
+    Attempt, Attempted, BoundParameters, ClientState, Manner, Outcome, Over, RelationInfo, Rows, Session, Subscription,
+    Waiting, check_reads_only, fetch_deadline, parse_one,
 };
 use crate::transaction::{Transaction, TransactionState};
 
@@ -43,12 +43,12 @@ const WAITS_PER_LOOK: u32 = 5;
 
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
-    pub(super) engine: Arc<Engine>,
+    pub(in crate::database) engine: Arc<Engine>,
     /// Its number among all connections.
     id: u64,
-    pub(super) interrupt: Interrupt,
+    pub(in crate::database) interrupt: Interrupt,
     /// Transaction, settings and cursors; the engine has them while it serves the connection.
-    pub(super) client: Arc<Mutex<ClientState>>,
+    pub(in crate::database) client: Arc<Mutex<ClientState>>,
     subscriptions: BTreeMap<u64, Subscription>,
     /// Alarms that were set and not rung yet, by subscription.
     alarms: BTreeMap<u64, Alarm>,
@@ -56,11 +56,11 @@ pub struct Connection {
     /// Whether statements that write are refused.
     reads_only: bool,
     /// Statements that needed no engine.
-    pub(super) answered_here: u64,
+    pub(in crate::database) answered_here: u64,
 }
 
 impl Connection {
-    pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
+    pub(in crate::database) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
         let id = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let client = engine.call(move |session| session.new_client(id))?;
         Ok(Connection {
@@ -219,178 +219,6 @@ impl Connection {
         self.interrupt.clear();
         let plan = Arc::clone(plan);
         self.call(move |session| session.query_plan(&plan))?
-    }
-
-    /// The next changes of a subscription of this connection: as soon as there are some, or
-    /// [`Changes::Nothing`] after `timeout`.
-    ///
-    /// # Errors
-    /// As [`Session::next_changes`](crate::Session::next_changes).
-    pub fn next_changes(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
-        // (An interrupt between two waits ends the next one: to its sender they are one statement.)
-        let next = self.next_before(subscription, timeout);
-        if next.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled) {
-            self.interrupt.clear();
-        }
-        next
-    }
-
-    /// Forgets an interrupt that came while no statement ran.
-    pub fn forget_interrupt(&self) {
-        self.interrupt.clear();
-    }
-
-    fn next_before(&mut self, subscription: &Subscription, timeout: Duration) -> Result<Changes, Error> {
-        let deadline = Instant::now().checked_add(timeout);
-        if self.stays_quiet(subscription, timeout)? {
-            return Ok(Changes::Nothing);
-        }
-        loop {
-            let asked = subscription.clone();
-            let changes = self.call(move |session| session.next_changes(&asked, Duration::ZERO))??;
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if !matches!(changes, Changes::Nothing) || left.is_some_and(|left| left.is_zero()) {
-                return Ok(changes);
-            }
-            self.interrupt.check()?;
-            if let Some(alarm) = self.alarms.get_mut(&subscription.id) {
-                alarm.looked();
-            }
-            self.await_alarm(subscription, left)?;
-        }
-    }
-
-    /// Whether the alarm of an earlier wait is not rung for all of a time. The engine is not asked
-    /// then.
-    fn stays_quiet(&mut self, subscription: &Subscription, time: Duration) -> Result<bool, Error> {
-        let is_enough = self.alarms.get(&subscription.id).is_some_and(|alarm| alarm.is_enough_for(time));
-        if !is_enough || time.is_zero() {
-            return Ok(false);
-        }
-        let deadline = Instant::now() + time;
-        self.await_alarm(subscription, Some(time))?;
-        Ok(self.alarms.contains_key(&subscription.id) && Instant::now() >= deadline)
-    }
-
-    /// Waits until a subscription may have something, but not longer than `left`.
-    fn await_alarm(&mut self, subscription: &Subscription, left: Option<Duration>) -> Result<(), Error> {
-        let mut alarm = match self.alarms.remove(&subscription.id) {
-            Some(alarm) => alarm,
-            None => {
-                let of = subscription.clone();
-                Alarm::new(|sender| self.engine.call(move |session| session.set_alarm(&of, &sender))?)?
-            }
-        };
-        if alarm.wait(left, &self.interrupt) == Rung::No {
-            self.alarms.insert(subscription.id, alarm);
-        }
-        self.interrupt.check()
-    }
-
-    /// Ends a subscription and frees what it holds.
-    pub fn unsubscribe(&mut self, subscription: Subscription) {
-        self.subscriptions.remove(&subscription.id);
-        self.alarms.remove(&subscription.id);
-        // (A closed engine holds nothing.)
-        let _ = self.engine.tell(move |session| session.unsubscribe(subscription));
-    }
-
-    /// Takes bytes of a COPY .. FROM STDIN, however they are cut. They are read on this thread. An
-    /// error ends the COPY.
-    ///
-    /// # Errors
-    /// As [`Session::copy_data`](crate::Session::copy_data).
-    pub fn copy_data(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let result = self.send_data(bytes);
-        self.failing(result)
-    }
-
-    fn send_data(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let mut copy = self.take_copy_in()?;
-        self.interrupt.check()?;
-        for block in copy.decoder.push(bytes)? {
-            copy = self.set_aside(copy, block)?;
-        }
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).copying = Some(Copying::In(copy));
-        Ok(())
-    }
-
-    /// All rows of a COPY .. FROM STDIN were sent: they are committed, or none of them.
-    ///
-    /// # Errors
-    /// As [`Session::copy_done`](crate::Session::copy_done).
-    pub fn copy_done(&mut self) -> Result<Outcome, Error> {
-        let result = self.end_data();
-        self.failing(result)
-    }
-
-    fn end_data(&mut self) -> Result<Outcome, Error> {
-        let mut copy = self.take_copy_in()?;
-        if let Some(block) = copy.decoder.finish()? {
-            copy = self.set_aside(copy, block)?;
-        }
-        self.call(move |session| session.commit_copied(copy))?
-    }
-
-    /// The next rows of a COPY .. TO STDOUT, written on this thread; waits for changes up to
-    /// `timeout`.
-    ///
-    /// # Errors
-    /// As [`Session::copy_rows`](crate::Session::copy_rows).
-    pub fn copy_rows(&mut self, timeout: Duration) -> Result<CopyRows, Error> {
-        let copying = self.client.lock().unwrap_or_else(PoisonError::into_inner).copying.take();
-        let Some(Copying::Out(mut copy)) = copying else { return Err(no_copy()) };
-        let rows = match contained("writing rows", || copy.next())? {
-            NextRows::Given(rows) => rows,
-            NextRows::Wants(subscription) => match self.next_changes(&subscription, timeout) {
-                Ok(changes) => copy.take(&changes)?,
-                Err(error) => {
-                    self.unsubscribe(subscription);
-                    return Err(error);
-                }
-            },
-        };
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).copying = Some(Copying::Out(copy));
-        if matches!(rows, CopyRows::Done { .. }) {
-            self.copy_stop();
-        }
-        Ok(rows)
-    }
-
-    /// Ends a COPY before its end: nothing that was sent takes effect.
-    pub fn copy_stop(&mut self) {
-        // (A closed engine holds nothing.)
-        let _ = self.call(|session| session.copy_stop());
-    }
-
-    /// A COPY .. FROM STDIN is given up by the client: its error, which also fails the transaction.
-    pub fn copy_fail(&mut self, reason: &str) -> Error {
-        self.copy_stop();
-        let error = Error::new(ErrorKind::Cancelled, format!("COPY from stdin failed: {reason}"));
-        match self.failing::<()>(Err(error.clone())) {
-            Err(error) => error,
-            Ok(()) => error,
-        }
-    }
-
-    fn take_copy_in(&self) -> Result<Box<CopyIn>, Error> {
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        match client.copying.take() {
-            Some(Copying::In(copy)) => Ok(copy),
-            other => {
-                client.copying = other;
-                Err(no_copy())
-            }
-        }
-    }
-
-    /// Has the engine check rows and set them aside.
-    fn set_aside(&self, mut copy: Box<CopyIn>, block: Block) -> Result<Box<CopyIn>, Error> {
-        let batch = block.typed(&copy.table, &copy.fields)?;
-        self.call(move |session| {
-            session.set_aside(&mut copy, &block, batch)?;
-            Ok(copy)
-        })?
     }
 
     /// Fails the open transaction, if there is one: something went wrong that the engine has not
