@@ -205,7 +205,8 @@ impl Pumped {
                 (None, Some(_)) => {}
             }
         }
-        if self.state == SourceState::Unread || self.begins_at.is_some() {
+        let is_about_to = self.state == SourceState::Running && self.begins_at.is_some();
+        if self.state == SourceState::Unread || is_about_to {
             self.state = SourceState::Running;
             self.begin_at(now.saturating_add(micros(FIRST_READ_AFTER)));
         }

@@ -16,6 +16,8 @@ struct Tape {
     edition: Arc<Mutex<String>>,
     /// Columns that readers were narrowed to, one entry a reader.
     narrowed: Arc<Mutex<Vec<BTreeSet<usize>>>>,
+    /// Rows that it lacks at its end.
+    torn_off: Arc<Mutex<i64>>,
     at: i64,
 }
 
@@ -40,7 +42,7 @@ impl SourceReader for Tape {
     }
 
     fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {
-        let n_rows = (10 - self.at).min(2).min(rows_max as i64);
+        let n_rows = (10 - *self.torn_off.lock().unwrap() - self.at).clamp(0, 2).min(rows_max as i64);
         let kind = |i: i64| if i % 3 == 0 { "a" } else { "b" };
         let rows: Vec<(i64, &str)> = (self.at..self.at + n_rows).map(|i| (i, kind(i))).collect();
         self.at += n_rows;
@@ -52,6 +54,13 @@ impl SourceReader for Tape {
     }
 }
 
+/// Registers the connector `tape`.
+fn taped(session: &mut Session) -> Tape {
+    let tape = Tape::default();
+    session.register_connector("tape", Arc::new(tape.clone()));
+    tape
+}
+
 fn read_some(session: &mut Session) {
     while session.sources()[0].rows < 4 {
         session.step().unwrap();
@@ -61,8 +70,7 @@ fn read_some(session: &mut Session) {
 #[test]
 fn reading_begins_with_the_first_query_and_only_its_columns_are_read() {
     with_workers(|session| {
-        let tape = Tape::default();
-        session.register_connector("tape", Arc::new(tape.clone()));
+        let tape = taped(session);
         run(session, "CREATE SOURCE s WITH (connector = 'tape')");
         while session.step().unwrap() == StepStatus::Working {}
         assert_eq!((session.sources()[0].rows, &session.sources()[0].state), (0, &SourceState::Unread));
@@ -78,7 +86,7 @@ fn reading_begins_with_the_first_query_and_only_its_columns_are_read() {
 #[test]
 fn a_query_that_comes_later_reads_the_source_again() {
     with_workers(|session| {
-        session.register_connector("tape", Arc::new(Tape::default()));
+        taped(session);
         run(
             session,
             "SET wait_for_sources = off; CREATE SOURCE s WITH (connector = 'tape');
@@ -103,7 +111,7 @@ fn a_query_that_comes_later_reads_the_source_again() {
 #[test]
 fn a_source_with_a_watermark_is_read_again() {
     with_workers(|session| {
-        session.register_connector("tape", Arc::new(Tape::default()));
+        taped(session);
         run(
             session,
             "CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k) WITH (connector = 'tape');
@@ -119,8 +127,7 @@ fn a_source_with_a_watermark_is_read_again() {
 #[test]
 fn a_source_that_has_changed_is_not_read_again() {
     with_workers(|session| {
-        let tape = Tape::default();
-        session.register_connector("tape", Arc::new(tape.clone()));
+        let tape = taped(session);
         run(
             session,
             "CREATE SOURCE s WITH (connector = 'tape'); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
@@ -142,8 +149,7 @@ fn a_source_that_has_changed_is_not_read_again() {
 #[test]
 fn a_source_keeps_all_rows_when_told_so() {
     with_workers(|session| {
-        let tape = Tape::default();
-        session.register_connector("tape", Arc::new(tape.clone()));
+        let tape = taped(session);
         run(session, "CREATE SOURCE s WITH (connector = 'tape', retain = 'all')");
         session.wait().unwrap();
         *tape.edition.lock().unwrap() = "another".to_string();
@@ -155,7 +161,7 @@ fn a_source_keeps_all_rows_when_told_so() {
 #[test]
 fn a_source_that_keeps_nothing_waits_for_its_first_view() {
     with_workers(|session| {
-        session.register_connector("tape", Arc::new(Tape::default()));
+        taped(session);
         run(session, "CREATE SOURCE s WITH (connector = 'tape', retain = 'none')");
         while session.step().unwrap() == StepStatus::Working {}
         session.wait().unwrap();
@@ -196,8 +202,7 @@ fn views_that_come_one_after_another_read_the_same_rows() {
 #[test]
 fn a_view_that_comes_later_reads_its_columns_again_and_nothing_is_kept_besides() {
     with_workers(|session| {
-        let tape = Tape::default();
-        session.register_connector("tape", Arc::new(tape.clone()));
+        let tape = taped(session);
         run(
             session,
             "SET wait_for_sources = off; CREATE SOURCE s WITH (connector = 'tape');
@@ -237,7 +242,7 @@ fn a_view_that_comes_later_reads_its_columns_again_and_nothing_is_kept_besides()
 #[test]
 fn waiting_reads_sources_without_queries() {
     with_workers(|session| {
-        session.register_connector("tape", Arc::new(Tape::default()));
+        taped(session);
         run(session, "CREATE SOURCE s WITH (connector = 'tape')");
         session.wait().unwrap();
         assert_eq!(session.sources()[0].rows, 10);
@@ -248,8 +253,7 @@ fn waiting_reads_sources_without_queries() {
 #[test]
 fn rows_that_are_kept_are_read_again_once() {
     with_workers(|session| {
-        let tape = Tape::default();
-        session.register_connector("tape", Arc::new(tape.clone()));
+        let tape = taped(session);
         run(
             session,
             "CREATE SOURCE s WITH (connector = 'tape'); CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
@@ -261,5 +265,28 @@ fn rows_that_are_kept_are_read_again_once() {
         run(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
         assert_eq!(ask(session, "SELECT k FROM m"), ["9"]);
         assert_eq!(tape.narrowed.lock().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_view_whose_rows_are_gone_is_refused_and_others_go_on() {
+    with_workers(|session| {
+        let tape = taped(session);
+        run(
+            session,
+            "SET wait_for_sources = off; CREATE SOURCE s WITH (connector = 'tape');
+             CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        read_some(session);
+        *tape.torn_off.lock().unwrap() = 8;
+        // (It is found midway, when the view's dataflow has begun.)
+        for _ in 0..2 {
+            let error = fail(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s");
+            assert!(error.message.contains("has changed since it was created"), "{}", error.message);
+        }
+        *tape.torn_off.lock().unwrap() = 0;
+        assert_eq!(ask(session, "SHOW ARRANGEMENTS").len(), 1);
+        run(session, "CREATE MATERIALIZED VIEW m AS SELECT max(k) AS k FROM s; SET wait_for_sources = on");
+        assert_eq!(ask(session, "SELECT n, k FROM n, m"), ["10 9"]);
     });
 }
