@@ -11,7 +11,7 @@ use arrow::datatypes::{Field, SchemaRef};
 use super::create::{take_retain, watermark};
 use super::outcome::Outcome;
 use super::state::Session;
-use super::told_columns::{OfSource, told_columns};
+use super::told_columns::{FileReader, told_columns};
 use crate::catalog::{Object, Retain, SourceOptions};
 use crate::coerce::planned_schema;
 use crate::connector::SourceSpec;
@@ -47,7 +47,7 @@ impl Session {
         self.add_source(create, &asked, schema, text)?;
         let now = self.options.clock.now_micros();
         let told = match create.columns.is_empty() {
-            true => told_columns(&asked.spec.options, &fields, &OfSource(&create.name)),
+            true => told_columns(&asked.spec.options, &fields, &FileReader::Source(&create.name)),
             false => None,
         };
         let pumped = Pumped::new(&create.name, reader, asked.rate, now);

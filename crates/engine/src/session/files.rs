@@ -14,7 +14,7 @@ use arrow::datatypes::Field;
 
 use super::outcome::Outcome;
 use super::state::Session;
-use super::told_columns::{OfFile, told_columns};
+use super::told_columns::{FileReader, told_columns};
 use crate::connector::{Poll, SourceSpec};
 use crate::error::Error;
 
@@ -66,7 +66,7 @@ impl Session {
         let mut reader = self.connector("file")?.open(&spec)?;
         let fields: Vec<Field> = reader.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
         if wanted == Wanted::Rows {
-            self.client.file_notices.extend(told_columns(&spec.options, &fields, &OfFile(&file.path)));
+            self.client.file_notices.extend(told_columns(&spec.options, &fields, &FileReader::Entry(&file.path)));
         }
         let number = self.catalog.next_object().0;
         let name = self.temporary_name(&format!("__file_{number}"));

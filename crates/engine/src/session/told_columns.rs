@@ -7,40 +7,33 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::Field;
 
-/// How a user says of which type a column is, and what separates the values.
-pub(super) trait Advice {
-    /// Of the columns with these quoted names, which have been read as floats.
-    fn exact(&self, names: &[String]) -> String;
+/// What reads a file of text: how a user says there of which type a column is, and what separates
+/// the values.
+pub(super) enum FileReader<'a> {
+    /// A source of this name, whose statement declares columns.
+    Source(&'a str),
+    /// An entry of FROM for the file of this path, whose columns are cast.
+    Entry(&'a str),
+}
+
+impl FileReader<'_> {
+    /// What makes columns with these quoted names exact, which have been read as floats.
+    fn exact(&self, names: &[String]) -> String {
+        let one = if names.len() == 1 { "the column" } else { "the columns" };
+        match self {
+            FileReader::Source(name) => {
+                format!("declare {one}: CREATE SOURCE {name} ({} numeric, ..) WITH (..)", names[0])
+            }
+            FileReader::Entry(_) => format!("cast {one}: {}::numeric", names[0]),
+        }
+    }
 
     /// The option with this value.
-    fn delimiter(&self, shown: &str) -> String;
-}
-
-/// Of a source: its statement declares columns.
-pub(super) struct OfSource<'a>(pub(super) &'a str);
-
-impl Advice for OfSource<'_> {
-    fn exact(&self, names: &[String]) -> String {
-        let one = if names.len() == 1 { "the column" } else { "the columns" };
-        format!("declare {one}: CREATE SOURCE {} ({} numeric, ..) WITH (..)", self.0, names[0])
-    }
-
     fn delimiter(&self, shown: &str) -> String {
-        format!("WITH (.., delimiter = {shown})")
-    }
-}
-
-/// Of a file in FROM: its columns are cast.
-pub(super) struct OfFile<'a>(pub(super) &'a str);
-
-impl Advice for OfFile<'_> {
-    fn exact(&self, names: &[String]) -> String {
-        let one = if names.len() == 1 { "the column" } else { "the columns" };
-        format!("cast {one}: {}::numeric", names[0])
-    }
-
-    fn delimiter(&self, shown: &str) -> String {
-        format!("FROM read_csv('{}', delimiter => {shown})", self.0)
+        match self {
+            FileReader::Source(_) => format!("WITH (.., delimiter = {shown})"),
+            FileReader::Entry(path) => format!("FROM read_csv('{path}', delimiter => {shown})"),
+        }
     }
 }
 
@@ -48,7 +41,7 @@ impl Advice for OfFile<'_> {
 pub(super) fn told_columns(
     options: &BTreeMap<String, String>,
     fields: &[Field],
-    advice: &dyn Advice,
+    reader: &FileReader<'_>,
 ) -> Option<String> {
     let option = |name: &str| options.get(name).map(|value| value.to_lowercase()).unwrap_or_default();
     let (format, path) = (option("format"), option("path"));
@@ -66,13 +59,13 @@ pub(super) fn told_columns(
         let name = only.name().replace('\t', "\\t");
         return Some(format!(
             "the file has one column, \"{name}\"; if {shown} separates its values, write {}.",
-            advice.delimiter(&shown)
+            reader.delimiter(&shown)
         ));
     }
     let floats = fields.iter().filter(|field| field.data_type().is_floating());
     let names: Vec<String> = floats.map(|field| format!("\"{}\"", field.name())).collect();
     let is = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
-        format!("{} {is} read as double precision; for exact sums {}.", names.join(", "), advice.exact(&names))
+        format!("{} {is} read as double precision; for exact sums {}.", names.join(", "), reader.exact(&names))
     })
 }
