@@ -466,6 +466,25 @@ mod tests {
     }
 
     #[test]
+    fn a_source_begins_a_little_behind_its_readers_or_when_it_is_waited_for() {
+        let after = micros(FIRST_READ_AFTER);
+        let unread = || Pumped::new("s", Box::new(Endless), None, 0).unread();
+        let mut source = unread();
+        assert!(matches!(source.poll(1, 0), Ok(Pumping::Ended)));
+        source.begin(None, 0);
+        source.begin(None, 10);
+        assert!(matches!(source.poll(1, after), Ok(Pumping::Later(at)) if at == after + 10));
+        source.hurry(20);
+        assert!(matches!(source.poll(1, 20), Ok(Pumping::Rows(_))));
+        // One that was stopped before it began stays so.
+        let mut stopped = unread();
+        stopped.begin(None, 0);
+        stopped.stop();
+        stopped.begin(None, 10);
+        assert!(matches!(stopped.poll(1, 10 * after), Ok(Pumping::Ended)));
+    }
+
+    #[test]
     fn rates_parse() {
         assert_eq!(parse_rate("max").unwrap(), None);
         assert_eq!(parse_rate("20_000").unwrap(), Some(20_000.0));
