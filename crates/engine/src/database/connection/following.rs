@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::alarm::{Alarm, Rung};
 use super::Connection;
-use crate::database::alarm::{Alarm, Rung};
 use crate::error::{Error, ErrorKind};
 use crate::session::{Changes, Subscription};
 

@@ -21,11 +21,11 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 
+use super::alarm::Alarm;
+use super::beside::Here;
+use super::engine::Engine;
+use super::prepared::Remembered;
 use crate::backends::Backend;
-use crate::database::alarm::Alarm;
-use crate::database::beside::Here;
-use crate::database::engine::Engine;
-use crate::database::prepared::Remembered;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::prepared::Prepared;
@@ -43,12 +43,12 @@ const WAITS_PER_LOOK: u32 = 5;
 
 /// A client of a [`Database`](crate::Database).
 pub struct Connection {
-    pub(in crate::database) engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     /// Its number among all connections.
     id: u64,
-    pub(in crate::database) interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     /// Transaction, settings and cursors; the engine has them while it serves the connection.
-    pub(in crate::database) client: Arc<Mutex<ClientState>>,
+    pub(super) client: Arc<Mutex<ClientState>>,
     subscriptions: BTreeMap<u64, Subscription>,
     /// Alarms that were set and not rung yet, by subscription.
     alarms: BTreeMap<u64, Alarm>,
@@ -56,11 +56,11 @@ pub struct Connection {
     /// Whether statements that write are refused.
     reads_only: bool,
     /// Statements that needed no engine.
-    pub(in crate::database) answered_here: u64,
+    pub(super) answered_here: u64,
 }
 
 impl Connection {
-    pub(in crate::database) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
+    pub(super) fn open(engine: Arc<Engine>) -> Result<Connection, Error> {
         let id = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let client = engine.call(move |session| session.new_client(id))?;
         Ok(Connection {
