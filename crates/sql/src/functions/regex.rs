@@ -9,7 +9,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit}
 
 use super::rows::RowCall::{Int, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
-use crate::regex::{Flags, RegexMatch};
+use crate::regex::{Flags, RegexMatch, characters};
 use crate::resolve::type_names::is_text;
 
 /// All functions of this module.
@@ -102,7 +102,10 @@ fn first_match(args: &[RowValue], patterns: &mut Patterns) -> Answered {
         }
     };
     let regex = patterns.get(args[1].text(), flags)?;
-    let characters: Vec<char> = args[0].text().chars().collect();
+    if !regex.is_possible(args[0].text()) {
+        return Ok(Out::Null);
+    }
+    let characters = characters(args[0].text());
     let Some(found) = regex.find(&characters, 0)? else { return Ok(Out::Null) };
     let groups = if regex.n_groups() == 0 { 0..1 } else { 1..regex.n_groups() + 1 };
     Ok(Out::Texts(groups.map(|n| group(&found, n, &characters)).collect()))
@@ -113,7 +116,7 @@ fn all_matches(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let (flags, is_global) = Flags::read(args.get(2).map_or("", |flags| flags.text()))?;
     let n_groups = patterns.get(args[1].text(), flags)?.n_groups();
     let groups = if n_groups == 0 { 0..1 } else { 1..n_groups + 1 };
-    let characters: Vec<char> = args[0].text().chars().collect();
+    let characters = characters(args[0].text());
     let mut rows = Vec::new();
     matches(args, flags, 0, patterns, |found| {
         let element = |n| match group(found, n, &characters) {
@@ -129,13 +132,19 @@ fn all_matches(args: &[RowValue], patterns: &mut Patterns) -> Answered {
 
 fn like(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), flags(args.get(2), "regexp_like")?)?;
-    let characters: Vec<char> = args[0].text().chars().collect();
+    if !regex.is_possible(args[0].text()) {
+        return Ok(Out::Bool(false));
+    }
+    let characters = characters(args[0].text());
     Ok(Out::Bool(regex.is_match(&characters)?))
 }
 
 pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), Flags::default())?;
-    let characters: Vec<char> = args[0].text().chars().collect();
+    if !regex.is_possible(args[0].text()) {
+        return Ok(Out::Null);
+    }
+    let characters = characters(args[0].text());
     let found = regex.find(&characters, 0)?;
     let part = found.and_then(|found| group(&found, regex.n_groups().min(1), &characters));
     Ok(part.map_or(Out::Null, Out::Text))
@@ -150,7 +159,10 @@ fn matches(
     mut each: impl FnMut(&RegexMatch) -> bool,
 ) -> Result<(), String> {
     let regex = patterns.get(args[1].text(), flags)?;
-    let characters: Vec<char> = args[0].text().chars().collect();
+    if !regex.is_possible(args[0].text()) {
+        return Ok(());
+    }
+    let characters = characters(args[0].text());
     let mut at = start;
     while let Some(found) = regex.find(&characters, at)? {
         let is_enough = each(&found);
@@ -213,13 +225,13 @@ fn substr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let subexpression = number(args.get(5), "subexpr", 0, 0)?;
     let flags = flags(args.get(4), "regexp_substr")?;
     let Some(found) = nth(args, flags, start, n, patterns)? else { return Ok(Out::Null) };
-    let characters: Vec<char> = args[0].text().chars().collect();
+    let characters = characters(args[0].text());
     Ok(group(&found, subexpression, &characters).map_or(Out::Null, Out::Text))
 }
 
 fn split(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let flags = flags(args.get(2), "regexp_split_to_array")?;
-    let characters: Vec<char> = args[0].text().chars().collect();
+    let characters = characters(args[0].text());
     let mut parts = Vec::new();
     let (mut from, mut last_end) = (0, 0);
     matches(args, flags, 0, patterns, |found| {
@@ -254,7 +266,7 @@ fn replace_nth(args: &[RowValue], patterns: &mut Patterns) -> Answered {
 
 /// Replaces the n-th match from a place on; all for `n` of 0.
 fn replace(args: &[RowValue], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Answered {
-    let characters: Vec<char> = args[0].text().chars().collect();
+    let characters = characters(args[0].text());
     let mut out = String::new();
     let (mut from, mut seen) = (0, 0);
     matches(args, flags, start, patterns, |found| {

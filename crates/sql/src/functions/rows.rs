@@ -5,6 +5,7 @@
 //! so functions on hot paths stay DataFusion's.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -99,17 +100,24 @@ pub(crate) enum Out {
 #[derive(Default)]
 pub(crate) struct Patterns {
     read: HashMap<(String, Flags), Rc<Regex>>,
+    /// The one that was asked for last, mostly the only one.
+    last: Option<(String, Flags, Rc<Regex>)>,
 }
 
 impl Patterns {
     /// The pattern of that text, read once a batch.
     pub(crate) fn get(&mut self, pattern: &str, flags: Flags) -> Result<Rc<Regex>, String> {
-        let key = (pattern.to_string(), flags);
-        if let Some(regex) = self.read.get(&key) {
+        if let Some((text, of, regex)) = &self.last
+            && text == pattern
+            && *of == flags
+        {
             return Ok(regex.clone());
         }
-        let regex = Rc::new(Regex::new(pattern, flags)?);
-        self.read.insert(key, regex.clone());
+        let regex = match self.read.entry((pattern.to_string(), flags)) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(place) => place.insert(Rc::new(Regex::new(pattern, flags)?)).clone(),
+        };
+        self.last = Some((pattern.to_string(), flags, regex.clone()));
         Ok(regex)
     }
 }

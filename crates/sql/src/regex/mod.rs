@@ -5,10 +5,12 @@
 //! (its manual, section 9.7.3.5). Libraries report the first match in the order of alternatives:
 //! `'ab' ~ 'a|ab'` is the same for both, `substring('ab' from 'a|ab')` is not.
 //!
-//! Reading order: [`syntax`], [`parse`], [`program`] (which characters match), [`dissect`] (which
-//! groups matched what). Cost: a test reads each character once, with all states of the pattern at
-//! once.
+//! Reading order: [`syntax`], [`parse`], [`program`] (which characters match), [`automaton`] (the
+//! same, quickly), [`dissect`] (which groups matched what). Cost: a test reads each character once,
+//! with all states of the pattern at once; a text without what every match begins with is passed
+//! over.
 
+mod automaton;
 mod dissect;
 mod parse;
 mod program;
@@ -81,6 +83,12 @@ pub(crate) struct Regex {
     flags: Flags,
     /// Characters that every match begins with.
     prefix: Vec<char>,
+    prefix_text: String,
+}
+
+/// The characters of a text, as matches count them.
+pub(crate) fn characters(text: &str) -> Vec<char> {
+    if text.is_ascii() { text.bytes().map(char::from).collect() } else { text.chars().collect() }
 }
 
 /// Beginnings of matches that lead nowhere, after which the rest of the text is searched for any
@@ -120,7 +128,13 @@ impl Regex {
         let program = RegexProgram::compile(&mut tree)?;
         let mut prefix = Vec::new();
         tree.begins_with(&mut prefix);
-        Ok(Self { tree, program, n_groups, flags, prefix })
+        let prefix_text = prefix.iter().collect();
+        Ok(Self { tree, program, n_groups, flags, prefix, prefix_text })
+    }
+
+    /// Whether the text has what every match begins with. Few bytes are looked at otherwise.
+    pub(crate) fn is_possible(&self, text: &str) -> bool {
+        text.contains(&self.prefix_text)
     }
 
     /// How many groups it has.

@@ -2,7 +2,11 @@
 //!
 //! Each part of a tree has a fragment with one entry and one exit, so any part can be run alone. A
 //! run follows all ways at once: its cost is (characters read) x (states), whatever the pattern.
+//! What it did is kept in an [`automaton`](super::automaton) where it depends on characters alone.
 
+use std::cell::RefCell;
+
+use super::automaton::{Automata, Beginning};
 use super::syntax::{Class, Guard, Node, RegexSide, Tree, is_word};
 
 /// The most states of a program.
@@ -11,9 +15,9 @@ const STATES_MAX: usize = 50_000;
 /// The most states that one call may visit: some seconds.
 const VISITS_MAX: u64 = 2_000_000_000;
 
-type StateId = usize;
+pub(super) type StateId = usize;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) entry: StateId,
     pub(super) exit: StateId,
@@ -39,6 +43,7 @@ pub(super) struct RegexProgram {
     classes: Vec<Class>,
     checks: Vec<Check>,
     fragments: Vec<Fragment>,
+    automata: RefCell<Automata>,
 }
 
 /// Which of the ends of a part's matches are wanted.
@@ -72,6 +77,13 @@ impl RegexProgram {
         let mut program = Self::default();
         program.part(tree)?;
         Ok(program)
+    }
+
+    /// The program, which follows all ways from here on.
+    #[cfg(test)]
+    pub(super) fn without_automata(mut self) -> Self {
+        self.automata = RefCell::new(Automata::full());
+        self
     }
 
     pub(super) fn fragment(&self, tree: &Tree) -> Fragment {
@@ -180,69 +192,102 @@ impl RegexProgram {
 
     /// The ends, ascending and at most `stop`, of the matches of a fragment that begin at `from`.
     pub(super) fn ends(&self, fragment: Fragment, text: &Text, from: usize, stop: usize, wanted: Wanted) -> Vec<usize> {
-        self.run(fragment, text, from..=from, stop, wanted)
+        self.run(fragment, text, Beginning::At(from), stop, wanted)
     }
 
     /// Whether a match of the fragment begins at or behind a place.
     pub(super) fn is_found(&self, fragment: Fragment, text: &Text, from: usize) -> bool {
-        let stop = text.characters.len();
-        !self.run(fragment, text, from..=stop, stop, Wanted::Any).is_empty()
+        !self.run(fragment, text, Beginning::Behind(from), text.characters.len(), Wanted::Any).is_empty()
     }
 
-    fn run(
-        &self,
-        fragment: Fragment,
-        text: &Text,
-        starts: std::ops::RangeInclusive<usize>,
-        stop: usize,
-        wanted: Wanted,
-    ) -> Vec<usize> {
-        let mut active = Active { is_in: vec![false; self.states.len()], list: vec![], ways: vec![] };
-        let mut next = Active { is_in: vec![false; self.states.len()], list: vec![], ways: vec![] };
-        let mut ends = Vec::new();
-        for at in *starts.start()..=stop {
-            if starts.contains(&at) {
-                self.enter(&mut active, fragment.entry, fragment.exit, text, at);
+    fn run(&self, fragment: Fragment, text: &Text, beginning: Beginning, stop: usize, wanted: Wanted) -> Vec<usize> {
+        if self.checks.is_empty() {
+            let characters = &text.characters[..stop];
+            let ran = self.automata.borrow_mut().run(self, fragment, characters, beginning, wanted);
+            if let Some((ends, n_read)) = ran {
+                text.visits.set(text.visits.get() + n_read as u64 + 1);
+                return ends;
             }
-            if active.is_in[fragment.exit] {
+        }
+        self.follow(fragment, text, beginning, stop, wanted)
+    }
+
+    /// Follows all ways at once.
+    fn follow(&self, fragment: Fragment, text: &Text, beginning: Beginning, stop: usize, wanted: Wanted) -> Vec<usize> {
+        let (mut active, mut next) = (Ways::none(self), Ways::none(self));
+        let mut ends = Vec::new();
+        let (from, begins_anywhere) = match beginning {
+            Beginning::At(from) => (from, false),
+            Beginning::Behind(from) => (from, true),
+        };
+        for at in from..=stop {
+            if begins_anywhere || at == from {
+                self.enter(&mut active, fragment.entry, fragment.exit, &|check| self.holds(check, text, at));
+            }
+            if active.has(fragment.exit) {
                 ends.push(at);
                 if wanted == Wanted::Any {
                     break;
                 }
             }
-            if at == stop || (active.list.is_empty() && at >= *starts.end()) || text.is_spent() {
+            if at == stop || (active.list.is_empty() && !begins_anywhere) || text.is_spent() {
                 break;
             }
             text.visits.set(text.visits.get() + active.list.len() as u64 + 1);
-            let c = text.characters[at];
-            for state in &active.list {
-                if let ProgramState::One(class, to) = &self.states[*state]
-                    && self.classes[*class].has(c)
-                {
-                    self.enter(&mut next, *to, fragment.exit, text, at + 1);
-                }
-            }
+            self.step(&active.list, text.characters[at], &mut next, fragment.exit, &|check| {
+                self.holds(check, text, at + 1)
+            });
             active.clear();
             std::mem::swap(&mut active, &mut next);
         }
         ends
     }
 
+    /// Adds what a character leads to from these states.
+    fn step(&self, from: &[StateId], c: char, next: &mut Ways, exit: StateId, holds: &dyn Fn(&Check) -> bool) {
+        for state in from {
+            if let ProgramState::One(class, to) = &self.states[*state]
+                && self.classes[*class].has(c)
+            {
+                self.enter(next, *to, exit, holds);
+            }
+        }
+    }
+
     /// Adds a state and all that it leads to without a character. The exit leads nowhere: what
     /// follows is another part's.
-    fn enter(&self, active: &mut Active, state: StateId, exit: StateId, text: &Text, at: usize) {
-        active.ways.push(state);
-        while let Some(state) = active.ways.pop() {
+    fn enter(&self, active: &mut Ways, state: StateId, exit: StateId, holds: &dyn Fn(&Check) -> bool) {
+        active.open.push(state);
+        while let Some(state) = active.open.pop() {
             if std::mem::replace(&mut active.is_in[state], true) {
                 continue;
             }
             active.list.push(state);
             match &self.states[state] {
-                ProgramState::Fork(ways) if state != exit => active.ways.extend(ways.iter().rev()),
-                ProgramState::Guarded(check, to) if self.holds(&self.checks[*check], text, at) => active.ways.push(*to),
+                ProgramState::Fork(ways) if state != exit => active.open.extend(ways.iter().rev()),
+                ProgramState::Guarded(check, to) if holds(&self.checks[*check]) => active.open.push(*to),
                 _ => {}
             }
         }
+    }
+
+    /// The states in which a program without conditions begins.
+    pub(super) fn begun(&self, fragment: Fragment) -> Ways {
+        let mut ways = Ways::none(self);
+        self.begin(&mut ways, fragment);
+        ways
+    }
+
+    /// Adds those to states that are there.
+    pub(super) fn begin(&self, ways: &mut Ways, fragment: Fragment) {
+        self.enter(ways, fragment.entry, fragment.exit, &|_| false);
+    }
+
+    /// The states to which a character leads in a program without conditions.
+    pub(super) fn stepped(&self, from: &[StateId], c: char, fragment: Fragment) -> Ways {
+        let mut ways = Ways::none(self);
+        self.step(from, c, &mut ways, fragment.exit, &|_| false);
+        ways
     }
 
     fn holds(&self, check: &Check, text: &Text, at: usize) -> bool {
@@ -266,21 +311,34 @@ impl RegexProgram {
                 *wanted != self.ends(*fragment, text, at, characters.len(), Wanted::Any).is_empty()
             }
             Check::Look { side: RegexSide::Behind, wanted, fragment } => {
-                *wanted == (self.run(*fragment, text, 0..=at, at, Wanted::All).last() == Some(&at))
+                *wanted == (self.run(*fragment, text, Beginning::Behind(0), at, Wanted::All).last() == Some(&at))
             }
         }
     }
 }
 
 /// The states that a run is in.
-struct Active {
+pub(super) struct Ways {
     is_in: Vec<bool>,
     list: Vec<StateId>,
     /// Ways still to be followed; empty between calls.
-    ways: Vec<StateId>,
+    open: Vec<StateId>,
 }
 
-impl Active {
+impl Ways {
+    fn none(program: &RegexProgram) -> Self {
+        Self { is_in: vec![false; program.states.len()], list: vec![], open: vec![] }
+    }
+
+    pub(super) fn has(&self, state: StateId) -> bool {
+        self.is_in[state]
+    }
+
+    /// The states, in the order in which they were reached.
+    pub(super) fn list(&self) -> &[StateId] {
+        &self.list
+    }
+
     fn clear(&mut self) {
         self.list.iter().for_each(|state| self.is_in[*state] = false);
         self.list.clear();

@@ -89,3 +89,54 @@ fn matches_are_found_behind_what_they_begin_with() {
     assert_eq!(found(&("a".repeat(30) + "b"), "aa?(b)", ""), "aab|b");
     assert_eq!(found(&"a".repeat(30), "a+b", ""), "none");
 }
+
+/// Whole numbers below a bound, the same in each run (Knuth's constants for a linear congruence).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn pattern(&mut self, depth: usize) -> String {
+        let atoms = ["a", "b", "é", ".", "[^a]", "[ab]", "\\w", "ab"];
+        match self.below(if depth == 0 { 1 } else { 7 }) {
+            0 | 1 => atoms[self.below(atoms.len())].to_string(),
+            2 => format!("({})", self.pattern(depth - 1)),
+            3 => format!("(?:{}|{})", self.pattern(depth - 1), self.pattern(depth - 1)),
+            4 => format!("(?:{}){}", self.pattern(depth - 1), ["*", "+", "?", "*?", "+?", "{1,2}"][self.below(6)]),
+            _ => format!("{}{}", self.pattern(depth - 1), self.pattern(depth - 1)),
+        }
+    }
+}
+
+#[test]
+fn automata_answer_what_the_program_answers() {
+    let mut dice = Dice(41);
+    let mut n_found = 0;
+    for _ in 0..3_000 {
+        let pattern = dice.pattern(4);
+        let quick = Regex::new(&pattern, Flags::default()).expect("it is a pattern");
+        let slow = Regex::new(&pattern, Flags::default()).expect("it is a pattern");
+        let slow = Regex { program: slow.program.without_automata(), ..slow };
+        // (Several texts each, for steps are kept from one to the next.)
+        for _ in 0..4 {
+            let text: Vec<char> = (0..dice.below(9)).map(|_| ['a', 'b', 'é', 'c'][dice.below(4)]).collect();
+            let from = dice.below(text.len() + 1);
+            let found = quick.find(&text, from);
+            assert_eq!(found, slow.find(&text, from), "{pattern} on {text:?} from {from}");
+            assert_eq!(quick.is_match(&text), slow.is_match(&text), "{pattern} on {text:?}");
+            n_found += usize::from(found.is_ok_and(|found| found.is_some()));
+        }
+    }
+    assert!(n_found > 4_000, "{n_found} matches are few");
+}
+
+#[test]
+fn a_pattern_with_many_sets_of_states_is_followed_as_it_is() {
+    // (The automaton would have a state for each of 2^12 beginnings.)
+    let mut dice = Dice(7);
+    let text: String = (0..40_000).map(|_| ['a', 'b'][dice.below(2)]).collect();
+    assert_eq!(found(&(text + "abbbbbbbbbbbb!"), "(?:a|b)*(a)(?:a|b){12}!", "").len(), 40_016);
+}

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
-    ArrayRef, Date32Array, IntervalMonthDayNanoArray, StringViewArray, Time64MicrosecondArray,
+    ArrayRef, AsArray, Date32Array, IntervalMonthDayNanoArray, StringViewArray, Time64MicrosecondArray,
     TimestampMicrosecondArray,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, TimeUnit};
+use arrow::error::ArrowError;
 
 use super::calendar::MICROS_A_SECOND;
 use super::datetime_input::{Moment, Problem, WantedType, Zone, hours_of, micros_without_zone, read, time_of_day};
@@ -17,6 +19,11 @@ use crate::functions::at_time_zone::instant_of;
 use crate::resolve::type_names::sql_name;
 
 const NANOS_A_MICRO: i64 = 1000;
+pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+pub(super) fn texts_of(column: &ArrayRef) -> Result<StringViewArray, ArrowError> {
+    Ok(cast(column, &DataType::Utf8View)?.as_string_view().clone())
+}
 
 /// The interval as Arrow keeps it; `None` beyond some 292 years of hours.
 pub(crate) fn to_arrow(interval: Interval) -> Option<IntervalMonthDayNano> {

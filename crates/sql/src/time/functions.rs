@@ -12,10 +12,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Date32Array, IntervalMonthDayNanoArray, StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{
-    DataType, Float64Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
-    TimeUnit,
-};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, IntervalMonthDayNanoType, TimeUnit};
 use datafusion_common::tree_node::Transformed;
 use datafusion_common::{DFSchema, Result as DfResult, ScalarValue, exec_datafusion_err, exec_err, plan_err};
 use datafusion_expr::{
@@ -23,20 +20,17 @@ use datafusion_expr::{
 };
 
 use super::calendar::{Civil, days_of, days_of_month};
-use super::columns::{of_arrow, read_texts, to_arrow};
+use super::columns::{INTERVAL, of_arrow, read_texts, texts_of, to_arrow};
 use super::from_char::{read_day, read_moment};
 use super::interval::{Field, Interval, PRECISION_MAX, Qualifier};
-use super::moments::{End, micros_column};
+use super::moments::End;
 use super::number_template::NumberTemplate;
-use super::percent::write_percent;
-use super::template::{TemplateNode, parse};
-use super::to_char::{ShownZone, write_interval, write_moment};
+use super::shown::{date_format, to_char};
+use super::template::{TemplateNode, Templates};
 use crate::functions::input::convert;
 use crate::functions::output::printer;
 use crate::resolve::type_names::{UTC, is_number, is_text, sql_name};
 
-const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
-const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Verb {
@@ -234,100 +228,11 @@ fn floats_of(column: &ArrayRef) -> DfResult<ArrayRef> {
     convert(column, &DataType::Float64).map_err(|problem| exec_datafusion_err!("{problem}"))
 }
 
-fn texts_of(column: &ArrayRef) -> DfResult<StringViewArray> {
-    Ok(cast(column, &DataType::Utf8View)?.as_string_view().clone())
-}
-
 fn cast_or_read(values: &ArrayRef, to: &DataType) -> DfResult<ArrayRef> {
     match is_text(values.data_type()) {
         true => read_texts(&texts_of(values)?, to).map_err(|problem| exec_datafusion_err!("{problem}")),
         false => Ok(cast(values, to)?),
     }
-}
-
-/// The template of the rows before, kept while it stays the same.
-#[derive(Default)]
-struct Templates {
-    text: String,
-    nodes: Vec<TemplateNode>,
-}
-
-impl Templates {
-    fn nodes(&mut self, text: &str) -> DfResult<&[TemplateNode]> {
-        if text != self.text {
-            self.nodes = parse(text).map_err(|problem| exec_datafusion_err!("{problem}"))?;
-            self.text = text.to_string();
-        }
-        Ok(&self.nodes)
-    }
-}
-
-fn to_char(values: &ArrayRef, templates: &ArrayRef) -> DfResult<ArrayRef> {
-    let zone = match values.data_type() {
-        DataType::Timestamp(_, None) => ShownZone::None,
-        _ => ShownZone::Utc,
-    };
-    let is_interval = matches!(values.data_type(), DataType::Interval(_) | DataType::Duration(_));
-    let moments = match values.data_type() {
-        DataType::Time64(_) => {
-            let times = cast(values, &DataType::Time64(TimeUnit::Microsecond))?;
-            let times = times.as_primitive::<Time64MicrosecondType>();
-            let interval = |micros| to_arrow(Interval { micros, ..Interval::default() });
-            let spans: IntervalMonthDayNanoArray = times.iter().map(|time| interval(time?)).collect();
-            return write_each(
-                &spans.iter().map(|span| span.map(of_arrow)).collect::<Vec<_>>(),
-                templates,
-                write_interval,
-            );
-        }
-        _ if is_interval => {
-            let spans = cast(values, &INTERVAL)?;
-            let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
-            return write_each(
-                &spans.iter().map(|span| span.map(of_arrow)).collect::<Vec<_>>(),
-                templates,
-                write_interval,
-            );
-        }
-        _ => micros_column(values)?,
-    };
-    // (What is infinite has no text by a template: NULL, as in PostgreSQL.)
-    let finite = |micros: &i64| End::of_micros(*micros).is_none();
-    let moments: Vec<Option<i64>> = moments.iter().map(|micros| micros.filter(finite)).collect();
-    write_each(&moments, templates, |micros, nodes, out| {
-        write_moment(micros, zone, nodes, out);
-        Ok(())
-    })
-}
-
-/// Microseconds, in the zone that the values have.
-fn moment_type(values: &ArrayRef) -> DataType {
-    match values.data_type() {
-        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-        _ => TIMESTAMP,
-    }
-}
-
-/// Writes each value by its template; an empty template gives NULL, as in PostgreSQL.
-fn write_each<T: Copy>(
-    values: &[Option<T>],
-    templates: &ArrayRef,
-    write: impl Fn(T, &[TemplateNode], &mut String) -> Result<(), String>,
-) -> DfResult<ArrayRef> {
-    let templates = texts_of(templates)?;
-    let mut known = Templates::default();
-    let mut out = Vec::with_capacity(values.len());
-    for (value, template) in values.iter().zip(&templates) {
-        let (Some(value), Some(template)) = (*value, template.filter(|template| !template.is_empty())) else {
-            out.push(None);
-            continue;
-        };
-        let mut text = String::new();
-        let written = write(value, known.nodes(template)?, &mut text);
-        written.map_err(|problem| exec_datafusion_err!("{problem}"))?;
-        out.push(Some(text));
-    }
-    Ok(Arc::new(out.into_iter().collect::<StringViewArray>()))
 }
 
 /// Digits that floats are sure of.
@@ -370,22 +275,6 @@ fn number_to_char(values: &ArrayRef, templates: &ArrayRef) -> DfResult<ArrayRef>
     Ok(Arc::new(out.into_iter().collect::<StringViewArray>()))
 }
 
-fn date_format(values: &ArrayRef, patterns: &ArrayRef) -> DfResult<ArrayRef> {
-    let moments = cast(&cast(values, &moment_type(values))?, &DataType::Int64)?;
-    let patterns = texts_of(patterns)?;
-    let mut out = Vec::with_capacity(patterns.len());
-    for (moment, pattern) in moments.as_primitive::<Int64Type>().iter().zip(&patterns) {
-        let (Some(moment), Some(pattern)) = (moment, pattern) else {
-            out.push(None);
-            continue;
-        };
-        let mut text = String::new();
-        write_percent(moment, pattern, &mut text).map_err(|problem| exec_datafusion_err!("{problem}"))?;
-        out.push(Some(text));
-    }
-    Ok(Arc::new(out.into_iter().collect::<StringViewArray>()))
-}
-
 /// `to_timestamp(seconds)`; of a text without a template, the instant that it tells.
 fn instants(values: &ArrayRef) -> DfResult<ArrayRef> {
     let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
@@ -424,7 +313,8 @@ fn from_texts<T>(
             out.push(None);
             continue;
         };
-        let value = read(text, known.nodes(template)?);
+        let nodes = known.nodes(template).map_err(|problem| exec_datafusion_err!("{problem}"))?;
+        let value = read(text, nodes);
         out.push(Some(value.map_err(|problem| exec_datafusion_err!("{problem}"))?));
     }
     Ok(out)

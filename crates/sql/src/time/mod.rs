@@ -6,7 +6,7 @@
 //!
 //! Reading order: `calendar`, `interval` (arithmetic), `tokens`, `interval_input`, `datetime_input`
 //! (texts to values), `template`, `to_char`, `from_char`, `number_template`, `percent` (templates),
-//! `functions` (the same as SQL functions), `literal` (on the syntax tree), `columns` and `moments`
+//! `shown` (columns by templates), `functions` (the same as SQL functions), `literal` (on the syntax tree), `columns` and `moments`
 //! (on columns).
 
 pub(crate) mod calendar;
@@ -21,6 +21,7 @@ pub mod moments;
 pub(crate) mod number_template;
 mod percent;
 pub(crate) mod precision;
+mod shown;
 mod template;
 mod to_char;
 mod tokens;

@@ -57,6 +57,15 @@ pub(crate) fn write_percent(micros: i64, pattern: &str, out: &mut String) -> Res
     Ok(())
 }
 
+/// The letters behind the per cent signs of a pattern.
+pub(super) fn percent_letters(pattern: &str) -> impl Iterator<Item = char> {
+    let mut chars = pattern.chars();
+    std::iter::from_fn(move || {
+        chars.find(|c| *c == '%')?;
+        chars.next()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

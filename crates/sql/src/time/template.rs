@@ -263,6 +263,25 @@ pub(crate) fn parse(template: &str) -> Result<Vec<TemplateNode>, String> {
     Ok(nodes)
 }
 
+/// The template of the rows before, kept while it stays the same.
+#[derive(Default)]
+pub(super) struct Templates {
+    text: String,
+    nodes: Vec<TemplateNode>,
+}
+
+impl Templates {
+    /// # Errors
+    /// Those of [`parse`].
+    pub(super) fn nodes(&mut self, text: &str) -> Result<&[TemplateNode], String> {
+        if text != self.text {
+            self.nodes = parse(text)?;
+            self.text = text.to_string();
+        }
+        Ok(&self.nodes)
+    }
+}
+
 fn starts(text: &str, modifier: &str) -> bool {
     text.get(..2).is_some_and(|start| start == modifier || start == modifier.to_lowercase())
 }

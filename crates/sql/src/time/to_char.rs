@@ -146,7 +146,7 @@ impl Fields {
             number => {
                 if let Some((value, width)) = self.number(number) {
                     let width = if place.is_bare { 0 } else { width };
-                    push(out, format_args!("{value:0width$}"));
+                    push_number(value, width, out);
                 }
             }
         }
@@ -159,13 +159,13 @@ impl Fields {
         let value = self.shown_year(year) % 10i64.pow(u32::from(digits));
         let signed = digits > 1 && self.shown_year(self.year) < 0;
         let width = if place.is_bare { 0 } else { usize::from(digits) + usize::from(signed) };
-        push(out, format_args!("{value:0width$}"));
+        push_number(value, width, out);
     }
 
     /// Digits of the second's fraction, filled up also after FM. A sign takes the place of a digit.
     fn push_fraction(&self, digits: u8, out: &mut String) {
         let value = self.micros / 10i64.pow(u32::from(6 - digits));
-        push(out, format_args!("{value:0width$}", width = usize::from(digits)));
+        push_number(value, usize::from(digits), out);
     }
 
     /// A number and the width to which it is filled up with zeros.
@@ -236,6 +236,25 @@ fn with_sign(width: usize, value: i64) -> usize {
 
 fn push(out: &mut String, value: std::fmt::Arguments<'_>) {
     out.write_fmt(value).expect("writing to a String cannot fail");
+}
+
+/// A number, filled up with zeros behind its sign to a width.
+fn push_number(value: i64, width: usize, out: &mut String) {
+    const DIGITS_MAX: usize = 20;
+    let mut digits = [b'0'; DIGITS_MAX];
+    let (mut first, mut left) = (DIGITS_MAX, value.unsigned_abs());
+    while left > 0 || first == DIGITS_MAX {
+        first -= 1;
+        digits[first] = b'0' + (left % 10) as u8;
+        left /= 10;
+    }
+    let is_negative = value < 0;
+    if is_negative {
+        out.push('-');
+    }
+    let n_written = DIGITS_MAX - first + usize::from(is_negative);
+    out.extend(std::iter::repeat_n('0', width.saturating_sub(n_written)));
+    out.extend(digits[first..].iter().map(|digit| char::from(*digit)));
 }
 
 /// One of two words: `AD` or `BC`, `AM` or `PM`.
