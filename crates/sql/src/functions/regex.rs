@@ -1,6 +1,7 @@
 //! The functions of regular expressions: `regexp_match`, `regexp_replace` and their like,
 //! `substring(text FROM pattern)`, and the operators `~`, `~*`, `!~`, `!~*`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion_common::tree_node::Transformed;
@@ -9,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit}
 
 use super::rows::RowCall::{Int, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
-use crate::regex::{Flags, RegexMatch, characters};
+use crate::regex::{Flags, RegexMatch, SearchedText};
 use crate::resolve::type_names::is_text;
 
 /// All functions of this module.
@@ -85,13 +86,9 @@ fn number(arg: Option<&RowValue>, name: &str, least: i64, or: i64) -> Result<usi
     Ok(n as usize)
 }
 
-fn text(characters: &[char]) -> String {
-    characters.iter().collect()
-}
-
-fn group(found: &RegexMatch, group: usize, characters: &[char]) -> Option<String> {
+fn group<'t>(found: &RegexMatch, group: usize, text: &SearchedText<'t>) -> Option<Cow<'t, str>> {
     let (start, end) = (*found.groups.get(group)?)?;
-    Some(text(&characters[start..end]))
+    Some(text.part(start, end))
 }
 
 fn first_match(args: &[RowValue], patterns: &mut Patterns) -> Answered {
@@ -102,13 +99,10 @@ fn first_match(args: &[RowValue], patterns: &mut Patterns) -> Answered {
         }
     };
     let regex = patterns.get(args[1].text(), flags)?;
-    if !regex.is_possible(args[0].text()) {
-        return Ok(Out::Null);
-    }
-    let characters = characters(args[0].text());
-    let Some(found) = regex.find(&characters, 0)? else { return Ok(Out::Null) };
+    let text = SearchedText::new(args[0].text());
+    let Some(found) = regex.find(&text, 0)? else { return Ok(Out::Null) };
     let groups = if regex.n_groups() == 0 { 0..1 } else { 1..regex.n_groups() + 1 };
-    Ok(Out::Texts(groups.map(|n| group(&found, n, &characters)).collect()))
+    Ok(Out::Texts(groups.map(|n| group(&found, n, &text).map(Cow::into_owned)).collect()))
 }
 
 /// The groups of each match, as the texts of arrays; of the first match without the flag `g`.
@@ -116,10 +110,10 @@ fn all_matches(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let (flags, is_global) = Flags::read(args.get(2).map_or("", |flags| flags.text()))?;
     let n_groups = patterns.get(args[1].text(), flags)?.n_groups();
     let groups = if n_groups == 0 { 0..1 } else { 1..n_groups + 1 };
-    let characters = characters(args[0].text());
+    let text = SearchedText::new(args[0].text());
     let mut rows = Vec::new();
     matches(args, flags, 0, patterns, |found| {
-        let element = |n| match group(found, n, &characters) {
+        let element = |n| match group(found, n, &text) {
             Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
             None => "NULL".to_string(),
         };
@@ -132,22 +126,16 @@ fn all_matches(args: &[RowValue], patterns: &mut Patterns) -> Answered {
 
 fn like(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), flags(args.get(2), "regexp_like")?)?;
-    if !regex.is_possible(args[0].text()) {
-        return Ok(Out::Bool(false));
-    }
-    let characters = characters(args[0].text());
-    Ok(Out::Bool(regex.is_match(&characters)?))
+    let text = SearchedText::new(args[0].text());
+    Ok(Out::Bool(regex.is_match(&text)?))
 }
 
 pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let regex = patterns.get(args[1].text(), Flags::default())?;
-    if !regex.is_possible(args[0].text()) {
-        return Ok(Out::Null);
-    }
-    let characters = characters(args[0].text());
-    let found = regex.find(&characters, 0)?;
-    let part = found.and_then(|found| group(&found, regex.n_groups().min(1), &characters));
-    Ok(part.map_or(Out::Null, Out::Text))
+    let text = SearchedText::new(args[0].text());
+    let found = regex.find(&text, 0)?;
+    let part = found.and_then(|found| group(&found, regex.n_groups().min(1), &text));
+    Ok(part.map_or(Out::Null, |part| Out::Text(part.into_owned())))
 }
 
 /// The matches from a place on, each beginning where the last one ended.
@@ -159,12 +147,9 @@ fn matches(
     mut each: impl FnMut(&RegexMatch) -> bool,
 ) -> Result<(), String> {
     let regex = patterns.get(args[1].text(), flags)?;
-    if !regex.is_possible(args[0].text()) {
-        return Ok(());
-    }
-    let characters = characters(args[0].text());
+    let text = SearchedText::new(args[0].text());
     let mut at = start;
-    while let Some(found) = regex.find(&characters, at)? {
+    while let Some(found) = regex.find(&text, at)? {
         let is_enough = each(&found);
         if is_enough {
             break;
@@ -225,25 +210,25 @@ fn substr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let subexpression = number(args.get(5), "subexpr", 0, 0)?;
     let flags = flags(args.get(4), "regexp_substr")?;
     let Some(found) = nth(args, flags, start, n, patterns)? else { return Ok(Out::Null) };
-    let characters = characters(args[0].text());
-    Ok(group(&found, subexpression, &characters).map_or(Out::Null, Out::Text))
+    let text = SearchedText::new(args[0].text());
+    Ok(group(&found, subexpression, &text).map_or(Out::Null, |part| Out::Text(part.into_owned())))
 }
 
 fn split(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let flags = flags(args.get(2), "regexp_split_to_array")?;
-    let characters = characters(args[0].text());
+    let text = SearchedText::new(args[0].text());
     let mut parts = Vec::new();
     let (mut from, mut last_end) = (0, 0);
     matches(args, flags, 0, patterns, |found| {
         // An empty match at either end, or just behind another match, divides nothing.
-        if found.start() < characters.len() && found.end() > last_end {
-            parts.push(Some(text(&characters[from..found.start()])));
+        if found.start() < text.len() && found.end() > last_end {
+            parts.push(Some(text.part(from, found.start()).into_owned()));
             from = found.end();
         }
         last_end = found.end();
         false
     })?;
-    parts.push(Some(text(&characters[from..])));
+    parts.push(Some(text.part(from, text.len()).into_owned()));
     Ok(Out::Texts(parts))
 }
 
@@ -266,24 +251,24 @@ fn replace_nth(args: &[RowValue], patterns: &mut Patterns) -> Answered {
 
 /// Replaces the n-th match from a place on; all for `n` of 0.
 fn replace(args: &[RowValue], flags: Flags, start: usize, n: usize, patterns: &mut Patterns) -> Answered {
-    let characters = characters(args[0].text());
+    let text = SearchedText::new(args[0].text());
     let mut out = String::new();
     let (mut from, mut seen) = (0, 0);
     matches(args, flags, start, patterns, |found| {
         seen += 1;
         if n == 0 || seen == n {
-            out.extend(&characters[from..found.start()]);
-            fill_in(args[2].text(), found, &characters, &mut out);
+            out.push_str(&text.part(from, found.start()));
+            fill_in(args[2].text(), found, &text, &mut out);
             from = found.end();
         }
         seen == n
     })?;
-    out.extend(&characters[from..]);
+    out.push_str(&text.part(from, text.len()));
     Ok(Out::Text(out))
 }
 
 /// The replacement, with `\1` to `\9` for groups, `\&` for the match and `\\` for a backslash.
-fn fill_in(replacement: &str, found: &RegexMatch, characters: &[char], out: &mut String) {
+fn fill_in(replacement: &str, found: &RegexMatch, text: &SearchedText, out: &mut String) {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {
         if c != '\\' {
@@ -293,7 +278,7 @@ fn fill_in(replacement: &str, found: &RegexMatch, characters: &[char], out: &mut
         match rest.clone().next() {
             Some(digit @ ('1'..='9' | '&')) => {
                 let n = digit.to_digit(10).unwrap_or(0) as usize;
-                out.extend(group(found, n, characters));
+                out.extend(group(found, n, text));
                 rest.next();
             }
             Some('\\') => {

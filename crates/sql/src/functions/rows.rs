@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use anabranch_batch::TextLimit;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, Int32Builder, Int64Builder, ListBuilder,
-    StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewArray, BinaryViewBuilder, BooleanBuilder, Int32Array, Int32Builder, Int64Array,
+    Int64Builder, ListBuilder, StringViewArray, StringViewBuilder,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type};
 use datafusion_common::{Result as DfResult, exec_err, plan_err};
@@ -56,7 +57,6 @@ pub(crate) enum RowAnswer {
 /// An argument of one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowValue<'a> {
-    Null,
     Text(&'a str),
     Int(i64),
     Bytes(&'a [u8]),
@@ -255,23 +255,32 @@ impl ScalarUDFImpl for RowFunction {
         if let (Some(first), true) = (&self.first, std::ptr::eq(way, &raw const self.ways[0])) {
             return delegate(first, way, args);
         }
-        let columns = args.args.iter().zip(way.takes);
-        let columns = columns
-            .map(|(arg, kind)| {
-                let column = cast(&arg.to_array(args.number_rows)?, &arrow_type(*kind))?;
-                if *kind == RowCall::Quoted { read_quoted(&column) } else { Ok(column) }
-            })
-            .collect::<DfResult<Vec<ArrayRef>>>()?;
+        let n_rows = args.number_rows;
+        let columns: Vec<ArrayRef> =
+            args.args.iter().zip(way.takes).map(|(arg, kind)| column_of(arg, *kind)).collect::<DfResult<_>>()?;
+        let is_constant: Vec<bool> = args.args.iter().map(|arg| matches!(arg, ColumnarValue::Scalar(_))).collect();
+        let mut builder = Builder::new(way.answer, n_rows);
+        let has_null_constant = columns.iter().zip(&is_constant).any(|(column, is)| *is && column.is_null(0));
+        if has_null_constant || n_rows == 0 {
+            (0..n_rows).for_each(|_| builder.append(Out::Null));
+            return Ok(ColumnarValue::Array(builder.finish()));
+        }
+        let varying = columns.iter().zip(&is_constant).filter(|(_, is)| !**is);
+        let nulls = NullBuffer::union_many(varying.map(|(column, _)| column.nulls()));
+        let readers: Vec<ValueReader> =
+            columns.iter().zip(way.takes).map(|(column, kind)| reader(column, *kind)).collect();
+        let mut values: Vec<RowValue> = readers.iter().map(|reader| reader.value(0)).collect();
         let mut patterns = Patterns::default();
-        let mut builder = Builder::new(way.answer);
-        let mut values = Vec::with_capacity(columns.len());
-        for row in 0..args.number_rows {
-            if columns.iter().any(|column| column.is_null(row)) {
+        for row in 0..n_rows {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 builder.append(Out::Null);
                 continue;
             }
-            values.clear();
-            values.extend(columns.iter().zip(way.takes).map(|(column, kind)| value(column, *kind, row)));
+            for (at, (value, reader)) in values.iter_mut().zip(&readers).enumerate() {
+                if !is_constant[at] {
+                    *value = reader.value(row);
+                }
+            }
             match (way.compute)(&values, &mut patterns) {
                 Ok(out) => builder.append(out),
                 Err(problem) => return exec_err!("{problem}"),
@@ -279,6 +288,15 @@ impl ScalarUDFImpl for RowFunction {
         }
         Ok(ColumnarValue::Array(builder.finish()))
     }
+}
+
+/// The values of an argument; one, if it is a constant.
+fn column_of(arg: &ColumnarValue, kind: RowCall) -> DfResult<ArrayRef> {
+    let column = match arg {
+        ColumnarValue::Array(column) => cast(column, &arrow_type(kind))?,
+        ColumnarValue::Scalar(value) => cast(&value.to_array()?, &arrow_type(kind))?,
+    };
+    if kind == RowCall::Quoted { read_quoted(&column) } else { Ok(column) }
 }
 
 fn read_quoted(column: &ArrayRef) -> DfResult<ArrayRef> {
@@ -322,13 +340,32 @@ fn delegate(function: &ScalarUDF, way: &Way, mut args: ScalarFunctionArgs) -> Df
     function.invoke_with_args(args)?.cast_to(&answer_type(way.answer), None)
 }
 
-fn value(column: &ArrayRef, kind: RowCall, row: usize) -> RowValue<'_> {
+/// A column whose type is known.
+enum ValueReader<'a> {
+    Text(&'a StringViewArray),
+    Int(&'a Int64Array),
+    Int4(&'a Int32Array),
+    Bytes(&'a BinaryViewArray),
+}
+
+fn reader(column: &ArrayRef, kind: RowCall) -> ValueReader<'_> {
     match kind {
-        _ if column.is_null(row) => RowValue::Null,
-        RowCall::Text => RowValue::Text(column.as_string_view().value(row)),
-        RowCall::Int => RowValue::Int(column.as_primitive::<Int64Type>().value(row)),
-        RowCall::Int4 => RowValue::Int(i64::from(column.as_primitive::<Int32Type>().value(row))),
-        RowCall::Bytes | RowCall::Quoted => RowValue::Bytes(column.as_binary_view().value(row)),
+        RowCall::Text => ValueReader::Text(column.as_string_view()),
+        RowCall::Int => ValueReader::Int(column.as_primitive::<Int64Type>()),
+        RowCall::Int4 => ValueReader::Int4(column.as_primitive::<Int32Type>()),
+        RowCall::Bytes | RowCall::Quoted => ValueReader::Bytes(column.as_binary_view()),
+    }
+}
+
+impl<'a> ValueReader<'a> {
+    /// The value of a row that is not NULL.
+    fn value(&self, row: usize) -> RowValue<'a> {
+        match self {
+            Self::Text(column) => RowValue::Text(column.value(row)),
+            Self::Int(column) => RowValue::Int(column.value(row)),
+            Self::Int4(column) => RowValue::Int(i64::from(column.value(row))),
+            Self::Bytes(column) => RowValue::Bytes(column.value(row)),
+        }
     }
 }
 
@@ -342,13 +379,13 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(answer: RowAnswer) -> Self {
+    fn new(answer: RowAnswer, n_rows: usize) -> Self {
         match answer {
-            RowAnswer::Text => Self::Text(StringViewBuilder::new()),
-            RowAnswer::Int => Self::Int(Int32Builder::new()),
-            RowAnswer::Long => Self::Long(Int64Builder::new()),
-            RowAnswer::Bool => Self::Bool(BooleanBuilder::new()),
-            RowAnswer::Bytes => Self::Bytes(BinaryViewBuilder::new()),
+            RowAnswer::Text => Self::Text(StringViewBuilder::with_capacity(n_rows)),
+            RowAnswer::Int => Self::Int(Int32Builder::with_capacity(n_rows)),
+            RowAnswer::Long => Self::Long(Int64Builder::with_capacity(n_rows)),
+            RowAnswer::Bool => Self::Bool(BooleanBuilder::with_capacity(n_rows)),
+            RowAnswer::Bytes => Self::Bytes(BinaryViewBuilder::with_capacity(n_rows)),
             RowAnswer::Texts => {
                 let element = Field::new_list_field(DataType::Utf8View, true);
                 Self::Texts(ListBuilder::new(StringViewBuilder::new()).with_field(element))

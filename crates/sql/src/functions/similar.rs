@@ -6,7 +6,7 @@ use datafusion_expr::ScalarUDF;
 
 use super::rows::RowCall::Text;
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
-use crate::regex::Flags;
+use crate::regex::{Flags, SearchedText};
 
 const ESCAPE: &[Way] = &[Way { takes: &[Text, Text], required: 1, answer: RowAnswer::Text, compute: escape }];
 
@@ -22,10 +22,10 @@ fn escape(args: &[RowValue], _: &mut Patterns) -> Result<Out, String> {
 pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Result<Out, String> {
     let regex = regex(args[1].text(), args[2].text())?;
     let regex = patterns.get(&regex, Flags::default())?;
-    let characters: Vec<char> = args[0].text().chars().collect();
-    let Some(found) = regex.find(&characters, 0)? else { return Ok(Out::Null) };
+    let text = SearchedText::new(args[0].text());
+    let Some(found) = regex.find(&text, 0)? else { return Ok(Out::Null) };
     let part = found.groups[regex.n_groups().min(1)];
-    Ok(part.map_or(Out::Null, |(start, end)| Out::Text(characters[start..end].iter().collect())))
+    Ok(part.map_or(Out::Null, |(start, end)| Out::Text(text.part(start, end).into_owned())))
 }
 
 /// `%` and `_` are any text and any character; `| * + ? { } ( ) [ ]` are what they are in regular

@@ -69,7 +69,7 @@ impl Automata {
         &mut self,
         program: &RegexProgram,
         fragment: Fragment,
-        characters: &[char],
+        characters: impl ExactSizeIterator<Item = char>,
         beginning: Beginning,
         wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
@@ -85,7 +85,7 @@ impl Automata {
         &mut self,
         program: &RegexProgram,
         fragment: Fragment,
-        characters: &[char],
+        characters: impl ExactSizeIterator<Item = char>,
         beginning: Beginning,
         wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
@@ -105,29 +105,37 @@ impl Automata {
             }
         };
         let automaton = &mut self.list[at];
+        let stop = characters.len();
         let mut ends = Vec::new();
         let mut state = 0;
-        for (at, c) in characters.iter().enumerate().skip(from) {
+        for (at, c) in (from..).zip(characters.skip(from)) {
             let here = &automaton.states[state];
             if here.is_end {
-                ends.push(at);
-                if wanted == Wanted::Any {
+                found(at, wanted, &mut ends);
+                if wanted == Wanted::First {
                     return Some((ends, at - from));
                 }
             }
             if here.of.is_empty() && !begins_anywhere {
                 return Some((ends, at - from));
             }
-            state = match here.next.get(*c as usize) {
+            state = match here.next.get(c as usize) {
                 Some(next) if *next != UNKNOWN => *next as usize,
-                _ => automaton.step(program, state, *c, &mut self.n_states)?,
+                _ => automaton.step(program, state, c, &mut self.n_states)?,
             };
         }
         if automaton.states[state].is_end {
-            ends.push(characters.len());
+            found(stop, wanted, &mut ends);
         }
-        Some((ends, characters.len() - from))
+        Some((ends, stop - from))
     }
+}
+
+fn found(end: usize, wanted: Wanted, ends: &mut Vec<usize>) {
+    if wanted == Wanted::Last {
+        ends.clear();
+    }
+    ends.push(end);
 }
 
 impl Automaton {

@@ -3,15 +3,16 @@
 //! The order in which divisions of a match are tried is PostgreSQL's (`regexec.c` says: longest or
 //! shortest first, from the left), so the first that works is the one PostgreSQL reports.
 
-use super::program::{Fragment, RegexProgram, Text, Wanted};
+use super::program::{Fragment, RegexProgram, Wanted};
 use super::syntax::{Node, Preference, Tree, variants};
+use super::text::SearchedText;
 
 /// Start and end of each group, by number; `None` where a group took no part.
 pub(super) type Groups = Vec<Option<(usize, usize)>>;
 
 pub(super) struct Dissection<'a> {
     pub(super) program: &'a RegexProgram,
-    pub(super) text: &'a Text<'a>,
+    pub(super) text: &'a SearchedText<'a>,
     pub(super) ignores_case: bool,
     pub(super) groups: Groups,
 }
@@ -61,7 +62,7 @@ impl Dissection<'_> {
     }
 
     fn is_exact(&self, fragment: Fragment, start: usize, end: usize) -> bool {
-        self.program.ends(fragment, self.text, start, end, Wanted::All).last() == Some(&end)
+        self.program.ends(fragment, self.text, start, end, Wanted::Last) == [end]
     }
 
     /// The ends of a part in the order in which they are preferred.
@@ -164,13 +165,15 @@ impl Dissection<'_> {
     /// Whether the characters are those of a group.
     fn is_repeated(&self, index: usize, start: usize, end: usize) -> bool {
         let Some((from, to)) = self.groups[index] else { return false };
-        let (first, second) = (&self.text.characters[from..to], &self.text.characters[start..end]);
         let alike = |a: char, b: char| {
             a == b
                 || (self.ignores_case
                     && variants(a).into_iter().flatten().any(|a| a == b || variants(b).contains(&Some(a))))
         };
-        first.len() == second.len() && first.iter().zip(second).all(|(a, b)| alike(*a, *b))
+        to - from == end - start
+            && (from..to)
+                .zip(start..end)
+                .all(|(a, b)| self.text.get(a).zip(self.text.get(b)).is_some_and(|(a, b)| alike(a, b)))
     }
 }
 

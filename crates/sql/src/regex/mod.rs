@@ -5,7 +5,7 @@
 //! (its manual, section 9.7.3.5). Libraries report the first match in the order of alternatives:
 //! `'ab' ~ 'a|ab'` is the same for both, `substring('ab' from 'a|ab')` is not.
 //!
-//! Reading order: [`syntax`], [`parse`], [`program`] (which characters match), [`automaton`] (the
+//! Reading order: [`text`], [`syntax`], [`parse`], [`program`] (which characters match), [`automaton`] (the
 //! same, quickly), [`dissect`] (which groups matched what). Cost: a test reads each character once,
 //! with all states of the pattern at once; a text without what every match begins with is passed
 //! over.
@@ -17,10 +17,12 @@ mod program;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use dissect::{Dissection, Groups};
-use program::{RegexProgram, Text, Wanted};
+use program::{RegexProgram, Wanted};
 use syntax::{Preference, Tree};
+pub(crate) use text::SearchedText;
 
 /// How a pattern is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,13 +84,7 @@ pub(crate) struct Regex {
     n_groups: usize,
     flags: Flags,
     /// Characters that every match begins with.
-    prefix: Vec<char>,
-    prefix_text: String,
-}
-
-/// The characters of a text, as matches count them.
-pub(crate) fn characters(text: &str) -> Vec<char> {
-    if text.is_ascii() { text.bytes().map(char::from).collect() } else { text.chars().collect() }
+    prefix: String,
 }
 
 /// Beginnings of matches that lead nowhere, after which the rest of the text is searched for any
@@ -128,13 +124,7 @@ impl Regex {
         let program = RegexProgram::compile(&mut tree)?;
         let mut prefix = Vec::new();
         tree.begins_with(&mut prefix);
-        let prefix_text = prefix.iter().collect();
-        Ok(Self { tree, program, n_groups, flags, prefix, prefix_text })
-    }
-
-    /// Whether the text has what every match begins with. Few bytes are looked at otherwise.
-    pub(crate) fn is_possible(&self, text: &str) -> bool {
-        text.contains(&self.prefix_text)
+        Ok(Self { tree, program, n_groups, flags, prefix: prefix.into_iter().collect() })
     }
 
     /// How many groups it has.
@@ -146,64 +136,75 @@ impl Regex {
     ///
     /// # Errors
     /// If that takes too long.
-    pub(crate) fn is_match(&self, characters: &[char]) -> Result<bool, String> {
+    pub(crate) fn is_match(&self, text: &SearchedText) -> Result<bool, String> {
         if self.tree.has_reference {
-            return Ok(self.find(characters, 0)?.is_some());
+            return Ok(self.find(text, 0)?.is_some());
         }
-        let text = Text::new(characters);
-        let Some(start) = self.candidate(characters, 0) else { return Ok(false) };
-        let is_found = self.program.is_found(self.program.fragment(&self.tree), &text, start);
+        text.begin();
+        let Some(start) = self.candidate(text, 0) else { return Ok(false) };
+        let is_found = self.program.is_found(self.program.fragment(&self.tree), text, start);
         if text.is_spent() { Err(too_long()) } else { Ok(is_found) }
     }
 
     /// The first place, from one on, at which the characters stand that every match begins with.
-    fn candidate(&self, characters: &[char], from: usize) -> Option<usize> {
-        let Some(first) = self.prefix.first() else { return (from <= characters.len()).then_some(from) };
-        let mut at = from;
-        loop {
-            at += characters.get(at..)?.iter().position(|c| c == first)?;
-            if characters[at..].starts_with(&self.prefix) {
-                return Some(at);
-            }
-            at += 1;
+    fn candidate(&self, text: &SearchedText, from: usize) -> Option<usize> {
+        if self.prefix.is_empty() {
+            return (from <= text.len()).then_some(from);
         }
+        text.find(&self.prefix, from)
     }
 
     /// The first match that begins at or behind a place.
     ///
     /// # Errors
     /// If that takes too long.
-    pub(crate) fn find(&self, characters: &[char], from: usize) -> Result<Option<RegexMatch>, String> {
-        let text = Text::new(characters);
+    pub(crate) fn find(&self, text: &SearchedText, from: usize) -> Result<Option<RegexMatch>, String> {
+        text.begin();
         let fragment = self.program.fragment(&self.tree);
+        let prefers_shortest = self.tree.prefers == Some(Preference::Shortest);
+        let preferred = if prefers_shortest { Wanted::First } else { Wanted::Last };
         // (Where there is a prefix, few places are left to be tried.)
         let mut until_search = if self.prefix.is_empty() { 0 } else { FAILED_STARTS_MAX };
         let mut next = from;
-        while let Some(start) = self.candidate(characters, next) {
-            if until_search == 0 && !self.program.is_found(fragment, &text, start) {
+        while let Some(start) = self.candidate(text, next) {
+            if until_search == 0 && !self.program.is_found(fragment, text, start) {
                 break;
             }
             until_search = until_search.wrapping_sub(1);
             next = start + 1;
-            let mut ends = self.program.ends(fragment, &text, start, characters.len(), Wanted::All);
-            if self.tree.prefers != Some(Preference::Shortest) {
-                ends.reverse();
+            let ends = self.program.ends(fragment, text, start, text.len(), preferred);
+            let mut found = self.divided(text, start, &ends)?;
+            // (Another end than the preferred one is that of the match if a group is to be met again.)
+            if found.is_none() && !ends.is_empty() {
+                let mut ends = self.program.ends(fragment, text, start, text.len(), Wanted::All);
+                if !prefers_shortest {
+                    ends.reverse();
+                }
+                found = self.divided(text, start, &ends)?;
             }
-            for end in ends {
-                let groups = vec![None; self.n_groups + 1];
-                let mut dissection =
-                    Dissection { program: &self.program, text: &text, ignores_case: self.flags.ignores_case, groups };
-                if dissection.matches(&self.tree, start, end) {
-                    let mut groups = dissection.groups;
-                    groups[0] = Some((start, end));
-                    return Ok(Some(RegexMatch { groups }));
-                }
-                if text.is_spent() {
-                    return Err(too_long());
-                }
+            if found.is_some() {
+                return Ok(found);
             }
         }
         if text.is_spent() { Err(too_long()) } else { Ok(None) }
+    }
+
+    /// The match from a place to the first of these ends up to which its groups can be divided.
+    fn divided(&self, text: &SearchedText, start: usize, ends: &[usize]) -> Result<Option<RegexMatch>, String> {
+        for end in ends {
+            let groups = vec![None; self.n_groups + 1];
+            let mut dissection =
+                Dissection { program: &self.program, text, ignores_case: self.flags.ignores_case, groups };
+            if dissection.matches(&self.tree, start, *end) {
+                let mut groups = dissection.groups;
+                groups[0] = Some((start, *end));
+                return Ok(Some(RegexMatch { groups }));
+            }
+            if text.is_spent() {
+                return Err(too_long());
+            }
+        }
+        Ok(None)
     }
 }
 

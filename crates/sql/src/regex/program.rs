@@ -8,12 +8,10 @@ use std::cell::RefCell;
 
 use super::automaton::{Automata, Beginning};
 use super::syntax::{Class, Guard, Node, RegexSide, Tree, is_word};
+use super::text::{Characters, SearchedText};
 
 /// The most states of a program.
 const STATES_MAX: usize = 50_000;
-
-/// The most states that one call may visit: some seconds.
-const VISITS_MAX: u64 = 2_000_000_000;
 
 pub(super) type StateId = usize;
 
@@ -50,25 +48,9 @@ pub(super) struct RegexProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     All,
-    /// Whether there is a match is enough.
-    Any,
-}
-
-/// A text being searched.
-pub(super) struct Text<'t> {
-    pub(super) characters: &'t [char],
-    visits: std::cell::Cell<u64>,
-}
-
-impl<'t> Text<'t> {
-    pub(super) fn new(characters: &'t [char]) -> Self {
-        Self { characters, visits: std::cell::Cell::new(0) }
-    }
-
-    /// Whether the search has taken more steps than it may.
-    pub(super) fn is_spent(&self) -> bool {
-        self.visits.get() > VISITS_MAX
-    }
+    /// The first one, or whether there is a match.
+    First,
+    Last,
 }
 
 impl RegexProgram {
@@ -191,21 +173,43 @@ impl RegexProgram {
     }
 
     /// The ends, ascending and at most `stop`, of the matches of a fragment that begin at `from`.
-    pub(super) fn ends(&self, fragment: Fragment, text: &Text, from: usize, stop: usize, wanted: Wanted) -> Vec<usize> {
+    pub(super) fn ends(
+        &self,
+        fragment: Fragment,
+        text: &SearchedText,
+        from: usize,
+        stop: usize,
+        wanted: Wanted,
+    ) -> Vec<usize> {
         self.run(fragment, text, Beginning::At(from), stop, wanted)
     }
 
     /// Whether a match of the fragment begins at or behind a place.
-    pub(super) fn is_found(&self, fragment: Fragment, text: &Text, from: usize) -> bool {
-        !self.run(fragment, text, Beginning::Behind(from), text.characters.len(), Wanted::Any).is_empty()
+    pub(super) fn is_found(&self, fragment: Fragment, text: &SearchedText, from: usize) -> bool {
+        !self.run(fragment, text, Beginning::Behind(from), text.len(), Wanted::First).is_empty()
     }
 
-    fn run(&self, fragment: Fragment, text: &Text, beginning: Beginning, stop: usize, wanted: Wanted) -> Vec<usize> {
+    fn run(
+        &self,
+        fragment: Fragment,
+        text: &SearchedText,
+        beginning: Beginning,
+        stop: usize,
+        wanted: Wanted,
+    ) -> Vec<usize> {
         if self.checks.is_empty() {
-            let characters = &text.characters[..stop];
-            let ran = self.automata.borrow_mut().run(self, fragment, characters, beginning, wanted);
+            let mut automata = self.automata.borrow_mut();
+            let ran = match &text.characters {
+                Characters::Ascii => {
+                    let characters = text.text().as_bytes()[..stop].iter().map(|byte| char::from(*byte));
+                    automata.run(self, fragment, characters, beginning, wanted)
+                }
+                Characters::Any(characters) => {
+                    automata.run(self, fragment, characters[..stop].iter().copied(), beginning, wanted)
+                }
+            };
             if let Some((ends, n_read)) = ran {
-                text.visits.set(text.visits.get() + n_read as u64 + 1);
+                text.visit(n_read + 1);
                 return ends;
             }
         }
@@ -213,7 +217,14 @@ impl RegexProgram {
     }
 
     /// Follows all ways at once.
-    fn follow(&self, fragment: Fragment, text: &Text, beginning: Beginning, stop: usize, wanted: Wanted) -> Vec<usize> {
+    fn follow(
+        &self,
+        fragment: Fragment,
+        text: &SearchedText,
+        beginning: Beginning,
+        stop: usize,
+        wanted: Wanted,
+    ) -> Vec<usize> {
         let (mut active, mut next) = (Ways::none(self), Ways::none(self));
         let mut ends = Vec::new();
         let (from, begins_anywhere) = match beginning {
@@ -225,18 +236,20 @@ impl RegexProgram {
                 self.enter(&mut active, fragment.entry, fragment.exit, &|check| self.holds(check, text, at));
             }
             if active.has(fragment.exit) {
+                if wanted == Wanted::Last {
+                    ends.clear();
+                }
                 ends.push(at);
-                if wanted == Wanted::Any {
+                if wanted == Wanted::First {
                     break;
                 }
             }
             if at == stop || (active.list.is_empty() && !begins_anywhere) || text.is_spent() {
                 break;
             }
-            text.visits.set(text.visits.get() + active.list.len() as u64 + 1);
-            self.step(&active.list, text.characters[at], &mut next, fragment.exit, &|check| {
-                self.holds(check, text, at + 1)
-            });
+            text.visit(active.list.len() + 1);
+            let Some(c) = text.get(at) else { break };
+            self.step(&active.list, c, &mut next, fragment.exit, &|check| self.holds(check, text, at + 1));
             active.clear();
             std::mem::swap(&mut active, &mut next);
         }
@@ -290,10 +303,9 @@ impl RegexProgram {
         ways
     }
 
-    fn holds(&self, check: &Check, text: &Text, at: usize) -> bool {
-        let characters = text.characters;
-        let before = at.checked_sub(1).map(|before| characters[before]);
-        let behind = characters.get(at).copied();
+    fn holds(&self, check: &Check, text: &SearchedText, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        let behind = text.get(at);
         let (word_before, word_behind) = (before.is_some_and(is_word), behind.is_some_and(is_word));
         match check {
             Check::Plain(guard) => match guard {
@@ -308,7 +320,7 @@ impl RegexProgram {
                 Guard::Look { .. } => false,
             },
             Check::Look { side: RegexSide::Ahead, wanted, fragment } => {
-                *wanted != self.ends(*fragment, text, at, characters.len(), Wanted::Any).is_empty()
+                *wanted != self.ends(*fragment, text, at, text.len(), Wanted::First).is_empty()
             }
             Check::Look { side: RegexSide::Behind, wanted, fragment } => {
                 *wanted == (self.run(*fragment, text, Beginning::Behind(0), at, Wanted::All).last() == Some(&at))

@@ -31,7 +31,6 @@ use crate::functions::input::convert;
 use crate::functions::output::printer;
 use crate::resolve::type_names::{UTC, is_number, is_text, sql_name};
 
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Verb {
     ToChar,

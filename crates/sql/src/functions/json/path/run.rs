@@ -6,7 +6,7 @@ use anabranch_batch::numeric::{self, Number, Outcome};
 
 use super::syntax::{JsonPath, PathExpr, PathStep, read};
 use super::value::PathValue;
-use crate::regex::{Flags, Regex};
+use crate::regex::{Flags, Regex, SearchedText};
 
 /// Why a path yields nothing.
 enum PathFailure {
@@ -334,7 +334,7 @@ impl Run<'_> {
             E::LikeRegex { of, pattern, flags } => {
                 let regex = Regex::new(pattern, regex_flags(flags)?)?;
                 self.of_pairs(of, None, scope, |of, _| match of {
-                    PathValue::String(of) => regex.is_match(&of.chars().collect::<Vec<_>>()).ok(),
+                    PathValue::String(of) => regex.is_match(&SearchedText::new(of)).ok(),
                     _ => None,
                 })
             }
