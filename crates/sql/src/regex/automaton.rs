@@ -63,13 +63,14 @@ impl Automata {
         Self { is_full: true, ..Self::default() }
     }
 
-    /// The ends of matches, as `RegexProgram::run` tells them, and the characters read. `None` if
-    /// there are too many states.
+    /// The ends of matches, as `RegexProgram::run` tells them, and how many characters were read.
+    /// These are given from the place on at which matches begin. `None` if there are too many
+    /// states.
     pub(super) fn run(
         &mut self,
         program: &RegexProgram,
         fragment: Fragment,
-        characters: impl ExactSizeIterator<Item = char>,
+        characters: impl Iterator<Item = char>,
         beginning: Beginning,
         wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
@@ -85,7 +86,7 @@ impl Automata {
         &mut self,
         program: &RegexProgram,
         fragment: Fragment,
-        characters: impl ExactSizeIterator<Item = char>,
+        characters: impl Iterator<Item = char>,
         beginning: Beginning,
         wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
@@ -105,37 +106,35 @@ impl Automata {
             }
         };
         let automaton = &mut self.list[at];
-        let stop = characters.len();
         let mut ends = Vec::new();
+        let mut last = None;
         let mut state = 0;
-        for (at, c) in (from..).zip(characters.skip(from)) {
+        let mut at = from;
+        for c in characters {
             let here = &automaton.states[state];
             if here.is_end {
-                found(at, wanted, &mut ends);
-                if wanted == Wanted::First {
-                    return Some((ends, at - from));
+                match wanted {
+                    Wanted::All => ends.push(at),
+                    Wanted::First => return Some((vec![at], at - from)),
+                    Wanted::Last => last = Some(at),
                 }
             }
             if here.of.is_empty() && !begins_anywhere {
+                ends.extend(last);
                 return Some((ends, at - from));
             }
             state = match here.next.get(c as usize) {
                 Some(next) if *next != UNKNOWN => *next as usize,
                 _ => automaton.step(program, state, c, &mut self.n_states)?,
             };
+            at += 1;
         }
         if automaton.states[state].is_end {
-            found(stop, wanted, &mut ends);
+            last = Some(at);
         }
-        Some((ends, stop - from))
+        ends.extend(last);
+        Some((ends, at - from))
     }
-}
-
-fn found(end: usize, wanted: Wanted, ends: &mut Vec<usize>) {
-    if wanted == Wanted::Last {
-        ends.clear();
-    }
-    ends.push(end);
 }
 
 impl Automaton {

@@ -22,6 +22,7 @@ mod text;
 use dissect::{Dissection, Groups};
 use program::{RegexProgram, Wanted};
 use syntax::{Preference, Tree};
+use text::Prefix;
 pub(crate) use text::SearchedText;
 
 /// How a pattern is read.
@@ -83,8 +84,7 @@ pub(crate) struct Regex {
     program: RegexProgram,
     n_groups: usize,
     flags: Flags,
-    /// Characters that every match begins with.
-    prefix: String,
+    prefix: Option<Prefix>,
 }
 
 /// Beginnings of matches that lead nowhere, after which the rest of the text is searched for any
@@ -124,7 +124,7 @@ impl Regex {
         let program = RegexProgram::compile(&mut tree)?;
         let mut prefix = Vec::new();
         tree.begins_with(&mut prefix);
-        Ok(Self { tree, program, n_groups, flags, prefix: prefix.into_iter().collect() })
+        Ok(Self { tree, program, n_groups, flags, prefix: Prefix::of(prefix) })
     }
 
     /// How many groups it has.
@@ -148,10 +148,10 @@ impl Regex {
 
     /// The first place, from one on, at which the characters stand that every match begins with.
     fn candidate(&self, text: &SearchedText, from: usize) -> Option<usize> {
-        if self.prefix.is_empty() {
-            return (from <= text.len()).then_some(from);
+        match &self.prefix {
+            Some(prefix) => text.find(prefix, from),
+            None => (from <= text.len()).then_some(from),
         }
-        text.find(&self.prefix, from)
     }
 
     /// The first match that begins at or behind a place.
@@ -164,7 +164,7 @@ impl Regex {
         let prefers_shortest = self.tree.prefers == Some(Preference::Shortest);
         let preferred = if prefers_shortest { Wanted::First } else { Wanted::Last };
         // (Where there is a prefix, few places are left to be tried.)
-        let mut until_search = if self.prefix.is_empty() { 0 } else { FAILED_STARTS_MAX };
+        let mut until_search = if self.prefix.is_none() { 0 } else { FAILED_STARTS_MAX };
         let mut next = from;
         while let Some(start) = self.candidate(text, next) {
             if until_search == 0 && !self.program.is_found(fragment, text, start) {

@@ -198,14 +198,18 @@ impl RegexProgram {
         wanted: Wanted,
     ) -> Vec<usize> {
         if self.checks.is_empty() {
+            let (Beginning::At(from) | Beginning::Behind(from)) = beginning;
+            if from > stop {
+                return vec![];
+            }
             let mut automata = self.automata.borrow_mut();
             let ran = match &text.characters {
                 Characters::Ascii => {
-                    let characters = text.text().as_bytes()[..stop].iter().map(|byte| char::from(*byte));
+                    let characters = text.text().as_bytes()[from..stop].iter().map(|byte| char::from(*byte));
                     automata.run(self, fragment, characters, beginning, wanted)
                 }
                 Characters::Any(characters) => {
-                    automata.run(self, fragment, characters[..stop].iter().copied(), beginning, wanted)
+                    automata.run(self, fragment, characters[from..stop].iter().copied(), beginning, wanted)
                 }
             };
             if let Some((ends, n_read)) = ran {

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use memchr::memmem::Finder;
+
 /// The most states that one search may visit: some seconds.
 const VISITS_MAX: u64 = 2_000_000_000;
 
@@ -16,6 +18,22 @@ pub(crate) struct SearchedText<'t> {
 pub(super) enum Characters {
     Ascii,
     Any(Vec<char>),
+}
+
+/// What every match of a pattern begins with.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    characters: Vec<char>,
+    finder: Finder<'static>,
+}
+
+impl Prefix {
+    /// The prefix of these characters, unless there are none.
+    pub(super) fn of(characters: Vec<char>) -> Option<Self> {
+        let text: String = characters.iter().collect();
+        let finder = Finder::new(&text).into_owned();
+        (!text.is_empty()).then_some(Self { characters, finder })
+    }
 }
 
 impl<'t> SearchedText<'t> {
@@ -45,16 +63,12 @@ impl<'t> SearchedText<'t> {
         }
     }
 
-    /// The first place, from one on, at which a text begins that is not empty.
-    pub(super) fn find(&self, wanted: &str, from: usize) -> Option<usize> {
+    /// The first place, from one on, at which a prefix stands.
+    pub(super) fn find(&self, prefix: &Prefix, from: usize) -> Option<usize> {
         match &self.characters {
-            Characters::Ascii => Some(from + self.text.get(from..)?.find(wanted)?),
+            Characters::Ascii => Some(from + prefix.finder.find(self.text.as_bytes().get(from..)?)?),
             Characters::Any(characters) => {
-                let begins = |at: &usize| {
-                    let mut here = characters[*at..].iter();
-                    wanted.chars().all(|c| here.next() == Some(&c))
-                };
-                (from..characters.len()).find(begins)
+                (from..characters.len()).find(|at| characters[*at..].starts_with(&prefix.characters))
             }
         }
     }

@@ -9,10 +9,10 @@ use nix::time::{ClockId, clock_gettime};
 
 /// The most that four times the rows may cost, beside once the rows. The least of three
 /// measurements counts, since other programs disturb them.
-const GROWTH_MAX: f64 = 8.0;
+pub(super) const GROWTH_MAX: f64 = 8.0;
 
 /// CPU time of this thread so far, in seconds: a session without workers runs on it.
-fn seconds() -> f64 {
+pub(super) fn seconds() -> f64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Unix has clocks of threads");
     time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
 }

@@ -7,6 +7,7 @@ mod cycles;
 mod derived;
 mod exports;
 mod growth;
+mod growth_of_frames;
 mod histories;
 mod history;
 mod laws;
