@@ -6,7 +6,6 @@ use anabranch_flow::chain::Chain;
 use anabranch_flow::drive::HeldCapability;
 use anabranch_flow::hidden::{Hidden, HiddenTimes};
 use anabranch_flow::line::{Feed, Frontiers};
-use anabranch_flow::pending::Pending;
 use anabranch_flow::pulled::Pulled;
 use anabranch_flow::runs::{Arranged, RunsFeed};
 use anabranch_flow::{Edges, Open, Scope};
@@ -14,6 +13,7 @@ use anabranch_flow::{Edges, Open, Scope};
 use super::machine::Machine;
 use super::spec::LoopSpec;
 use super::trace::Entering;
+use super::waiting::WaitingRows;
 
 /// Rows, probes and pairs that a turn may cost: some ten milliseconds.
 const FUEL_PER_TURN: isize = 1 << 17;
@@ -46,8 +46,8 @@ pub fn recursive<'s>(
             .map(|arranged| arranged.open(opening))
             .map(|(reader, runs)| (Entering::new(reader, as_of), runs))
             .unzip();
-        let pending = streams.iter().map(|_| Pending::default()).collect();
-        Box::new(LoopFeed { streams, runs, epochs: Epochs::new(Machine::new(spec, readers), pending, begin) })
+        let waiting = streams.iter().map(|_| WaitingRows::default()).collect();
+        Box::new(LoopFeed { streams, runs, epochs: Epochs::new(Machine::new(spec, readers), waiting, begin) })
     });
     Chain::of_feed(scope, "Recursive", as_of, edges, open)
 }
@@ -60,16 +60,16 @@ struct LoopFeed {
 
 impl Feed for LoopFeed {
     fn size_bytes(&self) -> usize {
-        self.epochs.machine.size_bytes() + self.epochs.pending.iter().map(Pending::size_bytes).sum::<usize>()
+        self.epochs.machine.size_bytes() + self.epochs.waiting.iter().map(WaitingRows::size_bytes).sum::<usize>()
     }
 
     fn pull(&mut self, frontiers: &Frontiers, hold: &mut HeldCapability, pulled: &mut Pulled) {
         let LoopFeed { streams, runs, epochs } = self;
         let mut upto = END;
-        for (feed, pending) in streams.iter_mut().zip(&mut epochs.pending) {
+        for (feed, waiting) in streams.iter_mut().zip(&mut epochs.waiting) {
             let mut own = Pulled::default();
             feed.pull(frontiers, hold, &mut own);
-            own.out.rows.drain(..).for_each(|batch| pending.push(batch));
+            own.out.rows.drain(..).for_each(|batch| waiting.push(batch));
             upto = upto.min(own.upto);
             pulled.take_but_rows(own);
         }
@@ -88,17 +88,18 @@ impl Feed for LoopFeed {
 struct Epochs {
     machine: Machine,
     /// Rows of each stream that wait for their epoch.
-    pending: Vec<Pending>,
+    waiting: Vec<WaitingRows>,
     begin: LoopBegin,
 }
 
 impl Epochs {
-    fn new(machine: Machine, pending: Vec<Pending>, begin: LoopBegin) -> Epochs {
-        Epochs { machine, pending, begin }
+    fn new(machine: Machine, waiting: Vec<WaitingRows>, begin: LoopBegin) -> Epochs {
+        Epochs { machine, waiting, begin }
     }
 
     /// Works on the epochs before `upto`.
     fn work(&mut self, upto: Time, fuel: &mut isize, pulled: &mut Pulled) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.complete(upto));
         loop {
             if let Some(epoch) = self.machine.epoch()
                 && !self.machine.work(fuel, &mut pulled.out)
@@ -109,7 +110,7 @@ impl Epochs {
             let next = self.next_epoch();
             match next {
                 Some(epoch) if epoch < upto => {
-                    let entered = self.pending.iter_mut().map(|pending| pending.take_ready(epoch + 1)).collect();
+                    let entered = self.waiting.iter_mut().map(|waiting| waiting.take(epoch)).collect();
                     self.machine.begin(epoch, entered);
                 }
                 _ => {
@@ -133,7 +134,7 @@ impl Epochs {
 
     /// The least time of a change that waits.
     fn next_time(&self) -> Option<Time> {
-        let waiting = self.pending.iter().filter_map(Pending::pending_from).map(|time| time.max(self.begin.as_of));
+        let waiting = self.waiting.iter().filter_map(WaitingRows::from).map(|time| time.max(self.begin.as_of));
         waiting.chain(self.machine.next_time()).min()
     }
 }
@@ -145,15 +146,15 @@ pub(super) struct Nested(Epochs);
 impl Nested {
     /// A loop over nothing, which begins at the first round.
     pub fn new(spec: LoopSpec) -> Nested {
-        let pending = (0..spec.n_inputs).map(|_| Pending::default()).collect();
+        let waiting = (0..spec.n_inputs).map(|_| WaitingRows::default()).collect();
         let begin = LoopBegin { as_of: 1, hidden: HiddenTimes::default().listen(), is_owner: true };
-        Nested(Epochs::new(Machine::new(spec, vec![]), pending, begin))
+        Nested(Epochs::new(Machine::new(spec, vec![]), waiting, begin))
     }
 }
 
 impl anabranch_flow::tactic::Timed for Nested {
     fn push(&mut self, input: usize, batch: Batch) {
-        self.0.pending[input].push(batch);
+        self.0.waiting[input].push(batch);
     }
 
     fn advance(&mut self, upto: Time, out: &mut anabranch_flow::tactic::Output) {
@@ -172,6 +173,6 @@ impl anabranch_flow::tactic::Timed for Nested {
     }
 
     fn size_bytes(&self) -> usize {
-        self.0.machine.size_bytes() + self.0.pending.iter().map(Pending::size_bytes).sum::<usize>()
+        self.0.machine.size_bytes() + self.0.waiting.iter().map(WaitingRows::size_bytes).sum::<usize>()
     }
 }

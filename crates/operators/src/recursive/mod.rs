@@ -35,7 +35,8 @@
 //! 0070).
 //!
 //! Reading order: [`LoopSpec`], `machine`, `trace`, `pairs`, `distinct` on `histories` and `kept`,
-//! `least` on `values` and `steps`, `reduce`, `stages`, `overrun`, `feed`.
+//! `least` on `values` and `steps`, `reduce`, `stages`, `overrun`, `waiting`,
+//! `feed`.
 
 mod distinct;
 mod feed;
@@ -53,6 +54,7 @@ mod stages;
 mod steps;
 mod trace;
 mod values;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

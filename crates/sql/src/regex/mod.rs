@@ -5,10 +5,10 @@
 //! (its manual, section 9.7.3.5). Libraries report the first match in the order of alternatives:
 //! `'ab' ~ 'a|ab'` is the same for both, `substring('ab' from 'a|ab')` is not.
 //!
-//! Reading order: [`text`], [`syntax`], [`parse`], [`program`] (which characters match), [`automaton`] (the
-//! same, quickly), [`dissect`] (which groups matched what). Cost: a test reads each character once,
-//! with all states of the pattern at once; a text without what every match begins with is passed
-//! over.
+//! Reading order: [`text`], [`syntax`], [`parse`], [`program`] (which characters match),
+//! [`automaton`] (the same, quickly), [`dissect`] (which groups matched what). Cost: a test reads
+//! each character once, with all states of the pattern at once; a text without what every match
+//! begins with is passed over.
 
 mod automaton;
 mod dissect;
@@ -174,7 +174,8 @@ impl Regex {
             next = start + 1;
             let ends = self.program.ends(fragment, text, start, text.len(), preferred);
             let mut found = self.divided(text, start, &ends)?;
-            // (Another end than the preferred one is that of the match if a group is to be met again.)
+            // (Another end than the preferred one is that of the match if a group is to be met
+            // again.)
             if found.is_none() && !ends.is_empty() {
                 let mut ends = self.program.ends(fragment, text, start, text.len(), Wanted::All);
                 if !prefers_shortest {

@@ -1,5 +1,5 @@
-//! A text that is searched. Places are counted in characters; where all of these are ASCII, they are
-//! the text's bytes, and nothing is copied.
+//! A text that is searched. Places are counted in characters; where all of these are ASCII, they
+//! are the text's bytes, and nothing is copied.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -6,8 +6,8 @@
 //!
 //! Reading order: `calendar`, `interval` (arithmetic), `tokens`, `interval_input`, `datetime_input`
 //! (texts to values), `template`, `to_char`, `from_char`, `number_template`, `percent` (templates),
-//! `shown` (columns by templates), `functions` (the same as SQL functions), `literal` (on the syntax tree), `columns` and `moments`
-//! (on columns).
+//! `shown` (columns by templates), `functions` (the same as SQL functions), `literal` (on the
+//! syntax tree), `columns` and `moments` (on columns).
 
 pub(crate) mod calendar;
 pub(crate) mod columns;

@@ -140,7 +140,7 @@ fn cost(verb: Verb, coming: Coming, n: i64) -> f64 {
 
 #[test]
 fn verbs_of_frames_grow_with_their_events() {
-    grow_with_their_events(STATEFUL, 4_000);
+    grow_with_their_events(STATEFUL, 2_000);
 }
 
 #[test]
@@ -176,7 +176,8 @@ fn state_bytes(verb: Verb, n: i64) -> i64 {
     let mut session = session();
     for relation in ["a", "b"] {
         let sql = format!(
-            "CREATE TABLE {relation} (k bigint, x bigint, t bigint, e bigint, WATERMARK FOR t AS t) APPEND ONLY"
+            "CREATE TABLE {relation} (k bigint, x bigint, t bigint, e bigint, WATERMARK FOR t AS t) APPEND ONLY
+             WITH (retain = 'none')"
         );
         session.execute(&sql).expect("the table is made");
     }
@@ -193,14 +194,16 @@ fn state_bytes(verb: Verb, n: i64) -> i64 {
     bytes.as_any().downcast_ref::<Int64Array>().expect("bytes are whole").value(0)
 }
 
+/// Time goes on, so what is behind it leaves: a frame holds what the last events need.
 #[test]
-fn state_of_frames_grows_with_their_events() {
-    const N: i64 = 2_000;
-    // (Buffers double, and what a session holds beside the frame does not grow.)
-    const STATE_GROWTH_MAX: f64 = 6.0;
-    for (name, verb) in STATEFUL {
+fn state_of_frames_does_not_grow_with_time() {
+    const N: i64 = 4_000;
+    // (Buffers double; runs of the result and of watermarks wait to be merged. The rows of one
+    // input alone, if they were kept, would be more than 300,000 bytes more.)
+    const SLACK: f64 = 100_000.0;
+    for (name, verb) in STATEFUL.iter().chain(LOOPS) {
         let bytes = [N, 4 * N].map(|n| state_bytes(*verb, n) as f64);
         println!("{name}: {bytes:?} bytes");
-        assert!(bytes[1] <= STATE_GROWTH_MAX * bytes[0], "the state of {name} grows faster than its events: {bytes:?}");
+        assert!(bytes[1] <= 2.0 * bytes[0] + SLACK, "the state of {name} grows with time: {bytes:?}");
     }
 }
