@@ -18,8 +18,8 @@
 //!
 //! Cost: for each touched group and time a walk over its values up to the end of the window, before
 //! and after (all of them without a limit); only differences are put out. Where the first rows are
-//! wanted, without numbers, most insertions need no walk: [`shown`] knows what they change, and the
-//! rows wait unsorted until a reader asks for them.
+//! wanted, most insertions need no walk: [`shown`] knows what they change, and the rows wait
+//! unsorted until a reader asks for them.
 
 mod places;
 mod shown;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use crate::ordered::trace::{OrderedTrace, Place, only_used, touched_times};
 use anabranch_flow::pending::Pending;
 use anabranch_flow::tactic::{Output, Passed, Timed};
-use shown::Shown;
+use shown::{Reveals, Shown};
 
 /// Which rows are wanted, of rows of which types.
 #[derive(Clone, Debug)]
@@ -84,8 +84,11 @@ impl TopKTactic {
             top.order.iter().map(SortKey::pair).filter(|(column, _)| !top.group.contains(column)).collect();
         let is_of_rows = top.ranked == RankedBy::Row;
         assert!(is_of_rows || offset == 0, "places of ties are counted from the first");
-        let is_plain = is_of_rows && offset == 0 && top.limit.is_some_and(|limit| limit > 0) && !top.numbered;
-        let shown = is_plain.then(|| Shown::new(limit, top.group.clone(), order.clone(), &input_types));
+        let is_of_first = is_of_rows && offset == 0 && top.limit.is_some_and(|limit| limit > 0);
+        let shown = is_of_first.then(|| {
+            let reveals = if top.numbered { Reveals::InOrder } else { Reveals::AtOnce };
+            Shown::new(limit, reveals, top.group.clone(), order.clone(), &input_types)
+        });
         let values = ValueOrder::Sorted(order.clone());
         let layout = Layout { key: top.group.clone(), values, types: input_types };
         TopKTactic {

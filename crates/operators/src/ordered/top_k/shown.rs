@@ -2,11 +2,11 @@
 //! shown, and where the last one shown stands.
 //!
 //! Law: an insertion is decided here when that much says all. A group that shows all its rows and
-//! has room for more shows the new ones as well; a group that is full does not show a row that
-//! stands behind the last one shown. Everything else is left to the rows in order
-//! ([`crate::ordered::trace`]): retractions, rows that push others out, and groups in which some
-//! row's multiplicity is negative (which are those that show fewer rows than they have room for,
-//! and not as many as their multiplicities add up to).
+//! has room for more shows the new ones as well, unless rows are numbered; a group that is full
+//! does not show a row that stands behind the last one shown. Everything else is left to the rows
+//! in order ([`crate::ordered::trace`]): retractions, rows that push others out, and groups in
+//! which some row's multiplicity is negative (which are those that show fewer rows than they have
+//! room for, and not as many as their multiplicities add up to).
 //!
 //! State: 24 bytes a group beside the group table. Cost: one visit of a slot for each touched group
 //! and time, like a sum. Source: the early stop of "TPC-H on differential dataflow" (McSherry
@@ -27,11 +27,20 @@ use crate::aggregate::group_table::GroupTable;
 use crate::aggregate::segments::Segments;
 use anabranch_flow::tactic::Passed;
 
+/// How rows of a group that has room for more are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reveals {
+    AtOnce,
+    /// With their numbers, which the rows in order tell.
+    InOrder,
+}
+
 /// What is known of all groups.
 #[derive(Debug)]
 pub(super) struct Shown {
     /// Rows that a group shows at most.
     limit: Diff,
+    reveals: Reveals,
     /// Positions of the key columns.
     group: Vec<usize>,
     /// Columns that decide the order, as far as they go.
@@ -94,10 +103,17 @@ const WARM_SEGMENTS: usize = 128;
 
 impl Shown {
     /// Nothing. `types` are those of all columns.
-    pub fn new(limit: Diff, group: Vec<usize>, order: Vec<(usize, Direction)>, types: &[DataType]) -> Shown {
+    pub fn new(
+        limit: Diff,
+        reveals: Reveals,
+        group: Vec<usize>,
+        order: Vec<(usize, Direction)>,
+        types: &[DataType],
+    ) -> Shown {
         let key_types: Vec<DataType> = group.iter().map(|&column| types[column].clone()).collect();
         Shown {
             limit,
+            reveals,
             group,
             order,
             groups: GroupTable::new(&key_types),
@@ -130,7 +146,7 @@ impl Shown {
                 let is_asked = |range: &&mut Range<usize>| range.end == segment && segments.slot[segment - 1] == slot;
                 match asked.last_mut().filter(is_asked) {
                     Some(range) => range.end += 1,
-                    None => match state.take_up(delta, self.limit) {
+                    None => match state.take_up(delta, self.limit, self.reveals) {
                         Some(shows) => is_shown[segment] = shows,
                         None => asked.push(segment..segment + 1),
                     },
@@ -271,7 +287,7 @@ fn deltas(batch: &Batch, segments: &Segments, words: &[u64]) -> Vec<Delta> {
 impl ShownState {
     /// Whether a segment's rows are shown, all or none; `None` if that is not known.
     #[inline]
-    fn take_up(&mut self, delta: &Delta, limit: Diff) -> Option<bool> {
+    fn take_up(&mut self, delta: &Delta, limit: Diff, reveals: Reveals) -> Option<bool> {
         if delta.has_gone {
             return None;
         }
@@ -279,7 +295,7 @@ impl ShownState {
             return Some(false);
         }
         let shows_all = self.shown == self.total;
-        if shows_all && self.total.saturating_add(delta.inserted) <= limit {
+        if reveals == Reveals::AtOnce && shows_all && self.total.saturating_add(delta.inserted) <= limit {
             self.last = if self.shown == 0 { delta.last } else { self.last.max(delta.last) };
             self.shown += delta.inserted;
             return Some(true);
