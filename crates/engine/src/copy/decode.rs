@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::binary;
 use super::options::{CopyFormat, CopyKind, Header};
+use super::values::{LineEnd, LineValue, csv_values, line_end, n_lines, text_values};
 use crate::error::Error;
 
 /// Rows of a block, at most, but for the last bytes.
@@ -119,49 +120,28 @@ impl Decoder {
 
     /// Reads one line, if there is a whole one; tells how many bytes that is.
     fn read_line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
-        let mut at = self.looked;
-        while at < bytes.len() {
-            match bytes[at] {
-                b'\n' if !self.is_quoted => {
-                    self.looked = 0;
-                    self.take_line(without_return(&bytes[..at]))?;
-                    return Ok(Some(at + 1));
-                }
-                // What is escaped is not looked at; it may not be there yet.
-                b'\\' if self.format.kind == CopyKind::Text => {
-                    if at + 1 == bytes.len() {
-                        break;
-                    }
-                    at += 1;
-                }
-                byte if self.format.kind == CopyKind::Csv => {
-                    let escapes = byte == self.format.escape && self.format.escape != self.format.quote;
-                    if self.is_quoted && escapes {
-                        if at + 1 == bytes.len() {
-                            break;
-                        }
-                        at += 1;
-                    } else if byte == self.format.quote {
-                        self.is_quoted = !self.is_quoted;
-                    }
-                }
-                _ => {}
+        match line_end(bytes, self.looked, &self.format, &mut self.is_quoted) {
+            LineEnd::At(end) => {
+                self.looked = 0;
+                self.take_line(without_return(&bytes[..end]))?;
+                Ok(Some(end + 1))
             }
-            at += 1;
+            LineEnd::Behind(looked) => {
+                self.looked = looked;
+                Ok(None)
+            }
         }
-        self.looked = at;
-        Ok(None)
     }
 
     fn take_line(&mut self, line: &[u8]) -> Result<(), Error> {
-        let n_lines = 1 + line.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let n_lines = n_lines(line);
         if line == b"\\." {
             self.has_ended = true;
             return Ok(());
         }
         let values = match self.format.kind {
-            CopyKind::Csv => self.csv_values(line),
-            _ => self.text_values(line),
+            CopyKind::Csv => csv_values(line, &self.format, self.fields.len()),
+            _ => text_values(line, &self.format, self.fields.len()),
         };
         if !self.has_begun {
             self.has_begun = true;
@@ -191,7 +171,7 @@ impl Decoder {
             return Ok(());
         };
         match std::str::from_utf8(value) {
-            Ok(text) if !text.contains('\0') => {
+            Ok(text) if !value.contains(&0) => {
                 self.columns[at].append_value(text);
                 Ok(())
             }
@@ -203,7 +183,7 @@ impl Decoder {
         }
     }
 
-    fn check_header(&self, values: &[Option<Vec<u8>>]) -> Result<(), Error> {
+    fn check_header(&self, values: &[LineValue<'_>]) -> Result<(), Error> {
         if self.format.header != Header::Match {
             return Ok(());
         }
@@ -224,69 +204,6 @@ impl Decoder {
             }
         }
         Ok(())
-    }
-
-    /// The values of a line of text: backslashes escape.
-    fn text_values(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
-        let mut values = Vec::with_capacity(self.fields.len());
-        let (mut value, mut from, mut at) = (Vec::new(), 0, 0);
-        let null = self.format.null.as_bytes();
-        loop {
-            match line.get(at) {
-                None => break,
-                Some(byte) if *byte == self.format.delimiter => {
-                    let is_null = &line[from..at] == null;
-                    let whole = std::mem::take(&mut value);
-                    values.push((!is_null).then_some(whole));
-                    from = at + 1;
-                    at += 1;
-                }
-                Some(b'\\') => at += 1 + unescaped(&line[at + 1..], &mut value),
-                Some(byte) => {
-                    value.push(*byte);
-                    at += 1;
-                }
-            }
-        }
-        let is_null = &line[from..] == null;
-        values.push((!is_null).then_some(value));
-        values
-    }
-
-    /// The values of a line of csv.
-    fn csv_values(&self, line: &[u8]) -> Vec<Option<Vec<u8>>> {
-        let CopyFormat { delimiter, quote, escape, .. } = self.format;
-        let mut values = Vec::with_capacity(self.fields.len());
-        let (mut value, mut is_quoted, mut had_quotes, mut at) = (Vec::new(), false, false, 0);
-        while at < line.len() {
-            let (byte, next) = (line[at], line.get(at + 1).copied());
-            if is_quoted {
-                if byte == escape && (next == Some(escape) || next == Some(quote)) {
-                    value.extend(next);
-                    at += 1;
-                } else if byte == quote {
-                    is_quoted = false;
-                } else {
-                    value.push(byte);
-                }
-            } else if byte == delimiter {
-                values.push(self.csv_value(values.len(), std::mem::take(&mut value), had_quotes));
-                had_quotes = false;
-            } else if byte == quote {
-                (is_quoted, had_quotes) = (true, true);
-            } else {
-                value.push(byte);
-            }
-            at += 1;
-        }
-        values.push(self.csv_value(values.len(), value, had_quotes));
-        values
-    }
-
-    fn csv_value(&self, at: usize, value: Vec<u8>, had_quotes: bool) -> Option<Vec<u8>> {
-        let has = |columns: &[bool]| columns.get(at).copied().unwrap_or(false);
-        let may_be_null = if had_quotes { has(&self.format.force_null) } else { !has(&self.format.force_not_null) };
-        (!(may_be_null && value == self.format.null.as_bytes())).then_some(value)
     }
 
     /// Reads one tuple of the binary format, if there is a whole one; tells how many bytes that is.
@@ -397,40 +314,4 @@ impl Block {
 
 fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-/// Appends what stands after a backslash; tells how many bytes that is.
-fn unescaped(rest: &[u8], value: &mut Vec<u8>) -> usize {
-    let number = |digits: &[u8], radix: u32, most: usize| {
-        let n = digits.iter().take(most).take_while(|digit| char::from(**digit).is_digit(radix)).count();
-        let text = std::str::from_utf8(&digits[..n]).ok()?;
-        Some((u32::from_str_radix(text, radix).ok()? as u8, n))
-    };
-    let Some(first) = rest.first() else {
-        value.push(b'\\');
-        return 0;
-    };
-    let plain = match first {
-        b'b' => 8,
-        b'f' => 12,
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'v' => 11,
-        b'0'..=b'7' => {
-            let (byte, n) = number(rest, 8, 3).unwrap_or((0, 1));
-            value.push(byte);
-            return n;
-        }
-        b'x' => match number(&rest[1..], 16, 2) {
-            Some((byte, n)) => {
-                value.push(byte);
-                return 1 + n;
-            }
-            None => b'x',
-        },
-        other => *other,
-    };
-    value.push(plain);
-    1
 }

@@ -3,7 +3,8 @@
 //! Law: what [`encode`] writes, [`decode`] reads as the same values. Rows go through in blocks;
 //! neither direction holds the whole text. Errors name the line and the column.
 //!
-//! Reading order: [`options`], [`decode`] (bytes to rows), [`lines`], [`encode`] (rows to bytes),
+//! Reading order: [`options`], [`values`] (of a line), [`decode`] (bytes to rows),
+//! [`lines`], [`encode`] (rows to bytes),
 //! [`binary`] (values in the binary format).
 
 pub(crate) mod binary;
@@ -13,3 +14,4 @@ pub(crate) mod encode;
 mod fuzz;
 pub(crate) mod lines;
 pub(crate) mod options;
+mod values;

@@ -1,5 +1,6 @@
 //! Decimals read from text, with the digits that are written.
 
+use arrow::array::{Decimal128Array, StringViewArray};
 use arrow::datatypes::{Decimal128Type, DecimalType};
 use datafusion_common::ScalarValue;
 
@@ -38,9 +39,101 @@ pub(crate) fn decimal(text: &str) -> Option<ScalarValue> {
     fits.then_some(ScalarValue::Decimal128(Some(sign * value), n_digits, i8::try_from(scale).ok()?))
 }
 
+/// Digits that 64 bits hold whatever they are.
+const DIGITS_OF_LONG: usize = 18;
+
+/// Texts of decimals of a type; `None` unless each is a sign and digits that the type has, a point
+/// among them: others are left to the library, which rounds.
+pub(crate) fn read_plain(texts: &StringViewArray, digits: u8, scale: i8) -> Option<Decimal128Array> {
+    let scale = usize::try_from(scale).ok()?;
+    let value = |text: Option<&str>| match text {
+        Some(text) => Some(Some(plain_value(text.as_bytes(), usize::from(digits), scale)?)),
+        None => Some(None),
+    };
+    let values = texts.iter().map(value).collect::<Option<Decimal128Array>>()?;
+    values.with_precision_and_scale(digits, scale as i8).ok()
+}
+
+fn plain_value(text: &[u8], digits: usize, scale: usize) -> Option<i128> {
+    let (sign, text) = match text.split_first() {
+        Some((b'-', rest)) => (-1, rest),
+        _ => (1, text),
+    };
+    let mut value: i64 = 0;
+    let mut point = None;
+    if text.len() > DIGITS_OF_LONG {
+        return None;
+    }
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + i64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(at),
+            _ => return None,
+        }
+    }
+    let n_fraction = point.map_or(0, |point| text.len() - point - 1);
+    let n_whole = text.len() - n_fraction - usize::from(point.is_some());
+    let n_zeros = scale.checked_sub(n_fraction)?;
+    if n_whole == 0 || n_whole + scale > digits.min(DIGITS_OF_LONG) {
+        return None;
+    }
+    Some(i128::from(sign * value * 10i64.pow(n_zeros as u32)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::array::{Array, ArrayRef, AsArray};
+    use arrow::compute::{CastOptions, cast_with_options};
+    use arrow::datatypes::DataType;
+    use std::sync::Arc;
+
+    /// What is read at once is what the library reads.
+    #[test]
+    fn plain_decimals_are_those_of_the_library() {
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let mut n_read = 0;
+        for text in [
+            "0",
+            "-0",
+            "7",
+            "7.",
+            ".5",
+            "-1.5",
+            "1.50",
+            "1.505",
+            "-12345678.91",
+            "99999.99",
+            "100000",
+            "0.01",
+            "+1",
+            "",
+            "-",
+            ".",
+            "-.5",
+            "1e3",
+            " 1",
+            "1 ",
+            "1.2.3",
+            "x",
+            "123456789012345678",
+            "1234567890123456789",
+            "0000000000000001.25",
+            "99999999999999999.9",
+            "NaN",
+        ] {
+            for (digits, scale) in [(5, 2), (7, 2), (15, 2), (18, 2), (38, 10), (5, 0), (4, 4)] {
+                let texts = StringViewArray::from(vec![Some(text), None]);
+                let Some(read) = read_plain(&texts, digits, scale) else { continue };
+                n_read += 1;
+                let column: ArrayRef = Arc::new(texts);
+                let wanted = cast_with_options(&column, &DataType::Decimal128(digits, scale), &strict);
+                let wanted = wanted.unwrap_or_else(|error| panic!("{text} ({digits}, {scale}): {error}"));
+                assert_eq!(&read, wanted.as_primitive::<Decimal128Type>(), "{text} ({digits}, {scale})");
+            }
+        }
+        assert!(n_read > 40, "{n_read} are few");
+    }
 
     #[test]
     fn decimals_have_the_digits_that_are_written() {

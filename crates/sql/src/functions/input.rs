@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use arrow::util::display::array_value_to_string;
 
 use crate::functions::bytes_in;
-use crate::functions::decimal_text::plain_decimal;
+use crate::functions::decimal_text::{plain_decimal, read_plain};
 use crate::functions::numeric_casts::convert_plain;
 use crate::functions::numerics::{converts, is_convertible};
 use crate::functions::rows::is_bytes;
@@ -49,6 +49,11 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     }
     if is_bytes(to) && is_text(column.data_type()) {
         return read_bytes_column(column, to);
+    }
+    if let (DataType::Utf8View, DataType::Decimal128(digits, scale)) = (column.data_type(), to)
+        && let Some(decimals) = read_plain(column.as_string_view(), *digits, *scale)
+    {
+        return Ok(Arc::new(decimals));
     }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => match out_of_range(&converted, column) {
