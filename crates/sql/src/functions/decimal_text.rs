@@ -83,7 +83,7 @@ fn plain_value(text: &[u8], digits: usize, scale: usize) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Array, ArrayRef, AsArray};
+    use arrow::array::{ArrayRef, AsArray};
     use arrow::compute::{CastOptions, cast_with_options};
     use arrow::datatypes::DataType;
     use std::sync::Arc;

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::program::{Fragment, RegexProgram, StateId, Wanted, Ways};
+use super::program::{Fragment, RegexProgram, Search, StateId, Wanted, Ways};
 
 /// Characters whose steps are kept; steps of others are taken anew.
 const KEPT_CHARACTERS: usize = 128;
@@ -41,19 +41,10 @@ struct Automaton {
 
 #[derive(Debug)]
 struct AutomatonState {
-    /// States of the program, in the order in which they were reached.
+    /// States of the program, in ascending order.
     of: Box<[StateId]>,
     is_end: bool,
     next: Box<[u32; KEPT_CHARACTERS]>,
-}
-
-/// Where a run begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
-    /// At this place alone.
-    At(usize),
-    /// At this place or any behind it.
-    Behind(usize),
 }
 
 impl Automata {
@@ -69,15 +60,13 @@ impl Automata {
     pub(super) fn run(
         &mut self,
         program: &RegexProgram,
-        fragment: Fragment,
+        search: Search,
         characters: impl Iterator<Item = char>,
-        beginning: Beginning,
-        wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
         if self.is_full {
             return None;
         }
-        let ran = self.run_within(program, fragment, characters, beginning, wanted);
+        let ran = self.run_within(program, search, characters);
         self.is_full = ran.is_none();
         ran
     }
@@ -85,15 +74,10 @@ impl Automata {
     fn run_within(
         &mut self,
         program: &RegexProgram,
-        fragment: Fragment,
+        Search { fragment, beginning, wanted }: Search,
         characters: impl Iterator<Item = char>,
-        beginning: Beginning,
-        wanted: Wanted,
     ) -> Option<(Vec<usize>, usize)> {
-        let (from, begins_anywhere) = match beginning {
-            Beginning::At(from) => (from, false),
-            Beginning::Behind(from) => (from, true),
-        };
+        let (from, begins_anywhere) = (beginning.from(), beginning.is_anywhere());
         let is_same = |one: &Automaton| one.fragment == fragment && one.begins_anywhere == begins_anywhere;
         let at = match self.list.iter().position(is_same) {
             Some(at) => at,
@@ -140,7 +124,10 @@ impl Automata {
 impl Automaton {
     /// The number of the state that stands for these of the program.
     fn state(&mut self, of: &Ways, n_states: &mut usize) -> Option<u32> {
-        if let Some(number) = self.numbers.get(of.list()) {
+        // (In whatever order they were reached, they are one state.)
+        let mut list: Box<[StateId]> = of.list().into();
+        list.sort_unstable();
+        if let Some(number) = self.numbers.get(&list) {
             return Some(*number);
         }
         if *n_states >= AUTOMATON_STATES_MAX {
@@ -148,7 +135,7 @@ impl Automaton {
         }
         *n_states += 1;
         let number = self.states.len() as u32;
-        let (list, is_end): (Box<[StateId]>, _) = (of.list().into(), of.has(self.fragment.exit));
+        let is_end = of.has(self.fragment.exit);
         self.numbers.insert(list.clone(), number);
         self.states.push(AutomatonState { of: list, is_end, next: Box::new([UNKNOWN; KEPT_CHARACTERS]) });
         Some(number)

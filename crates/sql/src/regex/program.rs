@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::automaton::{Automata, Beginning};
+use super::automaton::Automata;
 use super::syntax::{Class, Guard, Node, RegexSide, Tree, is_word};
 use super::text::{Characters, SearchedText};
 
@@ -51,6 +51,34 @@ pub(super) enum Wanted {
     /// The first one, or whether there is a match.
     First,
     Last,
+}
+
+/// Where a match begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// At this place alone.
+    At(usize),
+    /// At this place or any behind it.
+    Behind(usize),
+}
+
+impl Beginning {
+    pub(super) fn from(self) -> usize {
+        let (Self::At(from) | Self::Behind(from)) = self;
+        from
+    }
+
+    pub(super) fn is_anywhere(self) -> bool {
+        matches!(self, Self::Behind(_))
+    }
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    pub(super) fragment: Fragment,
+    pub(super) beginning: Beginning,
+    pub(super) wanted: Wanted,
 }
 
 impl RegexProgram {
@@ -181,24 +209,18 @@ impl RegexProgram {
         stop: usize,
         wanted: Wanted,
     ) -> Vec<usize> {
-        self.run(fragment, text, Beginning::At(from), stop, wanted)
+        self.run(Search { fragment, beginning: Beginning::At(from), wanted }, text, stop)
     }
 
     /// Whether a match of the fragment begins at or behind a place.
     pub(super) fn is_found(&self, fragment: Fragment, text: &SearchedText, from: usize) -> bool {
-        !self.run(fragment, text, Beginning::Behind(from), text.len(), Wanted::First).is_empty()
+        let search = Search { fragment, beginning: Beginning::Behind(from), wanted: Wanted::First };
+        !self.run(search, text, text.len()).is_empty()
     }
 
-    fn run(
-        &self,
-        fragment: Fragment,
-        text: &SearchedText,
-        beginning: Beginning,
-        stop: usize,
-        wanted: Wanted,
-    ) -> Vec<usize> {
+    fn run(&self, search: Search, text: &SearchedText, stop: usize) -> Vec<usize> {
         if self.checks.is_empty() {
-            let (Beginning::At(from) | Beginning::Behind(from)) = beginning;
+            let from = search.beginning.from();
             if from > stop {
                 return vec![];
             }
@@ -206,35 +228,23 @@ impl RegexProgram {
             let ran = match &text.characters {
                 Characters::Ascii => {
                     let characters = text.text().as_bytes()[from..stop].iter().map(|byte| char::from(*byte));
-                    automata.run(self, fragment, characters, beginning, wanted)
+                    automata.run(self, search, characters)
                 }
-                Characters::Any(characters) => {
-                    automata.run(self, fragment, characters[from..stop].iter().copied(), beginning, wanted)
-                }
+                Characters::Any(characters) => automata.run(self, search, characters[from..stop].iter().copied()),
             };
             if let Some((ends, n_read)) = ran {
                 text.visit(n_read + 1);
                 return ends;
             }
         }
-        self.follow(fragment, text, beginning, stop, wanted)
+        self.follow(search, text, stop)
     }
 
     /// Follows all ways at once.
-    fn follow(
-        &self,
-        fragment: Fragment,
-        text: &SearchedText,
-        beginning: Beginning,
-        stop: usize,
-        wanted: Wanted,
-    ) -> Vec<usize> {
+    fn follow(&self, Search { fragment, beginning, wanted }: Search, text: &SearchedText, stop: usize) -> Vec<usize> {
         let (mut active, mut next) = (Ways::none(self), Ways::none(self));
         let mut ends = Vec::new();
-        let (from, begins_anywhere) = match beginning {
-            Beginning::At(from) => (from, false),
-            Beginning::Behind(from) => (from, true),
-        };
+        let (from, begins_anywhere) = (beginning.from(), beginning.is_anywhere());
         for at in from..=stop {
             if begins_anywhere || at == from {
                 self.enter(&mut active, fragment.entry, fragment.exit, &|check| self.holds(check, text, at));
@@ -327,7 +337,8 @@ impl RegexProgram {
                 *wanted != self.ends(*fragment, text, at, text.len(), Wanted::First).is_empty()
             }
             Check::Look { side: RegexSide::Behind, wanted, fragment } => {
-                *wanted == (self.run(*fragment, text, Beginning::Behind(0), at, Wanted::All).last() == Some(&at))
+                let search = Search { fragment: *fragment, beginning: Beginning::Behind(0), wanted: Wanted::Last };
+                *wanted == (self.run(search, text, at) == [at])
             }
         }
     }
