@@ -351,11 +351,12 @@ pub(super) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
 /// The endings that tell how a file is read, but for those of CSV.
 const ENDINGS_READ: [&str; 5] = ["parquet", "pq", "json", "jsonl", "ndjson"];
 
-/// Whether a path is that of one file whose name tells no format.
+/// Whether a path is that of one file whose name tells no format but PostgreSQL's text, which COPY
+/// TO writes (`.tsv` included).
 fn is_of_no_format(path: &str) -> bool {
     let path = std::path::Path::new(path);
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
-    let is_known = matches!(ending.as_str(), "csv" | "tsv" | "tbl" | "gz") || ENDINGS_READ.contains(&ending.as_str());
+    let is_known = matches!(ending.as_str(), "csv" | "tbl" | "gz") || ENDINGS_READ.contains(&ending.as_str());
     !is_known && path.is_file()
 }
 

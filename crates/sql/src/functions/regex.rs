@@ -138,6 +138,12 @@ pub(super) fn substring(args: &[RowValue], patterns: &mut Patterns) -> Answered 
     Ok(part.map_or(Out::Null, |part| Out::Text(part.into_owned())))
 }
 
+/// The place of a group; of a pattern without groups, the first is the match.
+fn subexpression(number: usize, found: &RegexMatch) -> usize {
+    let has_groups = found.groups.len() > 1;
+    if number == 1 && !has_groups { 0 } else { number }
+}
+
 /// The matches from a place on, each beginning where the last one ended.
 fn matches(
     args: &[RowValue],
@@ -197,21 +203,22 @@ fn instr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
         option @ 0..=1 => option == 1,
         option => return Err(format!("invalid value for parameter \"endoption\": {option}")),
     };
-    let subexpression = number(args.get(6), "subexpr", 0, 0)?;
+    let number_of_group = number(args.get(6), "subexpr", 0, 0)?;
     let flags = flags(args.get(5), "regexp_instr")?;
     let found = nth(args, flags, start, n, patterns)?;
-    let place = found.and_then(|found| found.groups.get(subexpression).copied().flatten());
+    let place = found.and_then(|found| found.groups.get(subexpression(number_of_group, &found)).copied().flatten());
     Ok(Out::Int(place.map_or(0, |(start, end)| if at_end { end } else { start } as i64 + 1)))
 }
 
 fn substr(args: &[RowValue], patterns: &mut Patterns) -> Answered {
     let start = number(args.get(2), "start", 1, 1)? - 1;
     let n = number(args.get(3), "n", 1, 1)?;
-    let subexpression = number(args.get(5), "subexpr", 0, 0)?;
+    let number_of_group = number(args.get(5), "subexpr", 0, 0)?;
     let flags = flags(args.get(4), "regexp_substr")?;
     let Some(found) = nth(args, flags, start, n, patterns)? else { return Ok(Out::Null) };
     let text = SearchedText::new(args[0].text());
-    Ok(group(&found, subexpression, &text).map_or(Out::Null, |part| Out::Text(part.into_owned())))
+    Ok(group(&found, subexpression(number_of_group, &found), &text)
+        .map_or(Out::Null, |part| Out::Text(part.into_owned())))
 }
 
 fn split(args: &[RowValue], patterns: &mut Patterns) -> Answered {

@@ -2,14 +2,14 @@
 //!
 //! Law: an automaton answers what the program answers that follows all ways at once; it is that
 //! program, with what it did for a set of states and a character written down. Cost: a look-up a
-//! character; a step that is new costs what the program's costs. Programs with conditions on places
+//! character; a step that is new costs what the program's costs. Parts with conditions on places
 //! have none, for a step of theirs depends on more than the character. Source: Thompson,
 //! "Programming Techniques: Regular expression search algorithm" (1968), whose machine is made
 //! while it runs, and RE2, which keeps what it has made.
 
 use std::collections::HashMap;
 
-use super::program::{Fragment, RegexProgram, Search, StateId, Wanted, Ways};
+use super::program::{Fragment, RegexProgram, RegexSearch, StateId, Wanted, Ways};
 
 /// Characters whose steps are kept; steps of others are taken anew.
 const KEPT_CHARACTERS: usize = 128;
@@ -60,7 +60,7 @@ impl Automata {
     pub(super) fn run(
         &mut self,
         program: &RegexProgram,
-        search: Search,
+        search: RegexSearch,
         characters: impl Iterator<Item = char>,
     ) -> Option<(Vec<usize>, usize)> {
         if self.is_full {
@@ -74,7 +74,7 @@ impl Automata {
     fn run_within(
         &mut self,
         program: &RegexProgram,
-        Search { fragment, beginning, wanted }: Search,
+        RegexSearch { fragment, beginning, wanted }: RegexSearch,
         characters: impl Iterator<Item = char>,
     ) -> Option<(Vec<usize>, usize)> {
         let (from, begins_anywhere) = (beginning.from(), beginning.is_anywhere());

@@ -83,7 +83,7 @@ impl Dissection<'_> {
         if matches!(first.node, Node::One(_)) {
             return self.sequence(rest, exit, start + 1, end);
         }
-        let behind = Fragment { entry: self.program.fragment(&rest[0]).entry, exit };
+        let behind = self.program.rest(&rest[0], exit);
         self.ends(first, start, end).into_iter().any(|middle| {
             self.is_exact(behind, middle, end)
                 && self.attempt(|this| this.matches(first, start, middle) && this.sequence(rest, exit, middle, end))

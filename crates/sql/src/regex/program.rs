@@ -13,12 +13,23 @@ use super::text::{Characters, SearchedText};
 /// The most states of a program.
 const STATES_MAX: usize = 50_000;
 
+/// What a state that is followed costs, beside a look-up in an automaton.
+const FOLLOWED: usize = 10;
+
 pub(super) type StateId = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) entry: StateId,
     pub(super) exit: StateId,
+    /// Whether a condition on places may be within.
+    pub(super) is_guarded: bool,
+}
+
+impl Fragment {
+    fn plain(entry: StateId, exit: StateId) -> Self {
+        Self { entry, exit, is_guarded: false }
+    }
 }
 
 #[derive(Debug)]
@@ -75,7 +86,7 @@ impl Beginning {
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Search {
+pub(super) struct RegexSearch {
     pub(super) fragment: Fragment,
     pub(super) beginning: Beginning,
     pub(super) wanted: Wanted,
@@ -94,6 +105,11 @@ impl RegexProgram {
     pub(super) fn without_automata(mut self) -> Self {
         self.automata = RefCell::new(Automata::full());
         self
+    }
+
+    /// What is left of a sequence from one of its parts on.
+    pub(super) fn rest(&self, from: &Tree, exit: StateId) -> Fragment {
+        Fragment { entry: self.fragment(from).entry, exit, is_guarded: !self.checks.is_empty() }
     }
 
     pub(super) fn fragment(&self, tree: &Tree) -> Fragment {
@@ -119,12 +135,13 @@ impl RegexProgram {
     }
 
     fn part(&mut self, tree: &mut Tree) -> Result<Fragment, String> {
+        let n_checks = self.checks.len();
         let exit = self.fork()?;
         let fragment = match &mut tree.node {
             Node::Empty => self.passing(exit)?,
             Node::One(class) => {
                 self.classes.push(class.clone());
-                Fragment { entry: self.add(ProgramState::One(self.classes.len() - 1, exit))?, exit }
+                Fragment::plain(self.add(ProgramState::One(self.classes.len() - 1, exit))?, exit)
             }
             Node::Guard(guard) => {
                 let check = match guard {
@@ -134,7 +151,7 @@ impl RegexProgram {
                     plain => Check::Plain(plain.clone()),
                 };
                 self.checks.push(check);
-                Fragment { entry: self.add(ProgramState::Guarded(self.checks.len() - 1, exit))?, exit }
+                Fragment::plain(self.add(ProgramState::Guarded(self.checks.len() - 1, exit))?, exit)
             }
             Node::Concat(parts) => {
                 let entry = self.fork()?;
@@ -145,7 +162,7 @@ impl RegexProgram {
                     last = fragment.exit;
                 }
                 self.lead(last, exit);
-                Fragment { entry, exit }
+                Fragment::plain(entry, exit)
             }
             Node::Alternate(parts) => {
                 let entry = self.fork()?;
@@ -154,22 +171,23 @@ impl RegexProgram {
                     self.lead(entry, fragment.entry);
                     self.lead(fragment.exit, exit);
                 }
-                Fragment { entry, exit }
+                Fragment::plain(entry, exit)
             }
             Node::Repeat { body, min, max } => self.rounds(body, *min, *max, exit)?,
             Node::Group { body, .. } | Node::Reference { body, .. } => {
                 let inner = self.part(body)?;
                 self.lead(inner.exit, exit);
-                Fragment { entry: inner.entry, exit }
+                Fragment::plain(inner.entry, exit)
             }
         };
+        let fragment = Fragment { is_guarded: self.checks.len() > n_checks, ..fragment };
         tree.fragment = self.fragments.len();
         self.fragments.push(fragment);
         Ok(fragment)
     }
 
     fn passing(&mut self, exit: StateId) -> Result<Fragment, String> {
-        Ok(Fragment { entry: self.add(ProgramState::Fork(vec![exit]))?, exit })
+        Ok(Fragment::plain(self.add(ProgramState::Fork(vec![exit]))?, exit))
     }
 
     /// A body several times. The body's own fragment is the first round: it is what is run alone.
@@ -197,7 +215,7 @@ impl RegexProgram {
             self.lead(last.exit, last.entry);
         }
         self.lead(last.exit, exit);
-        Ok(Fragment { entry, exit })
+        Ok(Fragment::plain(entry, exit))
     }
 
     /// The ends, ascending and at most `stop`, of the matches of a fragment that begin at `from`.
@@ -209,17 +227,17 @@ impl RegexProgram {
         stop: usize,
         wanted: Wanted,
     ) -> Vec<usize> {
-        self.run(Search { fragment, beginning: Beginning::At(from), wanted }, text, stop)
+        self.run(RegexSearch { fragment, beginning: Beginning::At(from), wanted }, text, stop)
     }
 
     /// Whether a match of the fragment begins at or behind a place.
     pub(super) fn is_found(&self, fragment: Fragment, text: &SearchedText, from: usize) -> bool {
-        let search = Search { fragment, beginning: Beginning::Behind(from), wanted: Wanted::First };
+        let search = RegexSearch { fragment, beginning: Beginning::Behind(from), wanted: Wanted::First };
         !self.run(search, text, text.len()).is_empty()
     }
 
-    fn run(&self, search: Search, text: &SearchedText, stop: usize) -> Vec<usize> {
-        if self.checks.is_empty() {
+    fn run(&self, search: RegexSearch, text: &SearchedText, stop: usize) -> Vec<usize> {
+        if !search.fragment.is_guarded {
             let from = search.beginning.from();
             if from > stop {
                 return vec![];
@@ -241,7 +259,12 @@ impl RegexProgram {
     }
 
     /// Follows all ways at once.
-    fn follow(&self, Search { fragment, beginning, wanted }: Search, text: &SearchedText, stop: usize) -> Vec<usize> {
+    fn follow(
+        &self,
+        RegexSearch { fragment, beginning, wanted }: RegexSearch,
+        text: &SearchedText,
+        stop: usize,
+    ) -> Vec<usize> {
         let (mut active, mut next) = (Ways::none(self), Ways::none(self));
         let mut ends = Vec::new();
         let (from, begins_anywhere) = (beginning.from(), beginning.is_anywhere());
@@ -261,7 +284,7 @@ impl RegexProgram {
             if at == stop || (active.list.is_empty() && !begins_anywhere) || text.is_spent() {
                 break;
             }
-            text.visit(active.list.len() + 1);
+            text.visit(FOLLOWED * (active.list.len() + 1));
             let Some(c) = text.get(at) else { break };
             self.step(&active.list, c, &mut next, fragment.exit, &|check| self.holds(check, text, at + 1));
             active.clear();
@@ -337,7 +360,7 @@ impl RegexProgram {
                 *wanted != self.ends(*fragment, text, at, text.len(), Wanted::First).is_empty()
             }
             Check::Look { side: RegexSide::Behind, wanted, fragment } => {
-                let search = Search { fragment: *fragment, beginning: Beginning::Behind(0), wanted: Wanted::Last };
+                let search = RegexSearch { fragment: *fragment, beginning: Beginning::Behind(0), wanted: Wanted::Last };
                 *wanted == (self.run(search, text, at) == [at])
             }
         }

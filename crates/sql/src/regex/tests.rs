@@ -141,3 +141,15 @@ fn a_pattern_with_many_sets_of_states_is_followed_as_it_is() {
     let text: String = (0..40_000).map(|_| ['a', 'b'][dice.below(2)]).collect();
     assert_eq!(found(&(text + "abbbbbbbbbbbb!"), "(?:a|b)*(a)(?:a|b){12}!", "").len(), 40_016);
 }
+
+#[test]
+fn what_stands_before_a_place_is_looked_for_quickly() {
+    let text = "ab ".repeat(3_000);
+    let text = SearchedText::new(&text);
+    let regex = Regex::new("(?<=a)b$", Flags::default()).expect("it is a pattern");
+    assert_eq!(regex.is_match(&text), Ok(false));
+    let text = "ab ".repeat(100);
+    let text = SearchedText::new(&text);
+    let regex = Regex::new("(?<=(?<=a)b) a", Flags::default()).expect("it is a pattern");
+    assert_eq!(regex.find(&text, 0).map(|found| found.map(|found| found.start())), Ok(Some(2)));
+}

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use memchr::memmem::Finder;
 
-/// The most states that one search may visit: some seconds.
+/// The most that one search may cost, in look-ups of an automaton: some seconds.
 const VISITS_MAX: u64 = 2_000_000_000;
 
 pub(crate) struct SearchedText<'t> {

@@ -153,10 +153,11 @@ impl Fields {
         push_ordinal(place, start, out);
     }
 
-    /// The last digits of a year. The calendar's year says whether there is a place for a sign,
+    /// The last digits of a year, or all of it. The calendar's year says whether there is a place for a sign,
     /// also for the ISO year.
     fn push_year(&self, year: i64, digits: u8, place: &TemplatePlace, out: &mut String) {
-        let value = self.shown_year(year) % 10i64.pow(u32::from(digits));
+        let whole = self.shown_year(year);
+        let value = if digits < 4 { whole % 10i64.pow(u32::from(digits)) } else { whole };
         let signed = digits > 1 && self.shown_year(self.year) < 0;
         let width = if place.is_bare { 0 } else { usize::from(digits) + usize::from(signed) };
         push_number(value, width, out);

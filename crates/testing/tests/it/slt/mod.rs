@@ -158,6 +158,7 @@ files!(
     order_and_literals,
     ordered_rows,
     pairs,
+    patterns_and_years,
     planner,
     prefixes,
     prepared,
