@@ -84,14 +84,14 @@ fn every_format_reads_what_it_wrote_however_it_is_cut() {
             assert_eq!(ask(&mut here, "SELECT * FROM again ORDER BY k"), before, "{options} by {piece}");
         }
     }
-    let path = std::env::temp_dir().join(format!("anabranch-copy-{}", std::process::id()));
-    for options in ["", "(FORMAT binary)"] {
+    for (ending, options) in [("", ""), ("", "(FORMAT binary)"), (".txt", ""), (".tsv", "")] {
+        let path = std::env::temp_dir().join(format!("anabranch-copy-{}{ending}", std::process::id()));
         run(&mut here, "TRUNCATE again");
         run(&mut here, &format!("COPY t TO '{}' {options}", path.display()));
         run(&mut here, &format!("COPY again FROM '{}' {options}", path.display()));
-        assert_eq!(ask(&mut here, "SELECT * FROM again ORDER BY k"), before, "{options}");
+        assert_eq!(ask(&mut here, "SELECT * FROM again ORDER BY k"), before, "{ending} {options}");
+        std::fs::remove_file(path).unwrap();
     }
-    std::fs::remove_file(path).unwrap();
 }
 
 #[test]
