@@ -153,8 +153,8 @@ impl Fields {
         push_ordinal(place, start, out);
     }
 
-    /// The last digits of a year, or all of it. The calendar's year says whether there is a place for a sign,
-    /// also for the ISO year.
+    /// The last digits of a year, or all of it. The calendar's year says whether there is a place
+    /// for a sign, also for the ISO year.
     fn push_year(&self, year: i64, digits: u8, place: &TemplatePlace, out: &mut String) {
         let whole = self.shown_year(year);
         let value = if digits < 4 { whole % 10i64.pow(u32::from(digits)) } else { whole };
