@@ -3,9 +3,8 @@
 //! Law: what [`encode`] writes, [`decode`] reads as the same values. Rows go through in blocks;
 //! neither direction holds the whole text. Errors name the line and the column.
 //!
-//! Reading order: [`options`], [`values`] (of a line), [`decode`] (bytes to rows),
-//! [`lines`], [`encode`] (rows to bytes),
-//! [`binary`] (values in the binary format).
+//! Reading order: [`options`], [`values`] (of a line), [`decode`] (bytes to rows), [`lines`],
+//! [`encode`] (rows to bytes), [`binary`] (values in the binary format).
 
 pub(crate) mod binary;
 pub(crate) mod decode;

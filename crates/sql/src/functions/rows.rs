@@ -269,7 +269,11 @@ impl ScalarUDFImpl for RowFunction {
         let nulls = NullBuffer::union_many(varying.map(|(column, _)| column.nulls()));
         let readers: Vec<ValueReader> =
             columns.iter().zip(way.takes).map(|(column, kind)| reader(column, *kind)).collect();
-        let mut values: Vec<RowValue> = readers.iter().map(|reader| reader.value(0)).collect();
+        // (What a row that is NULL holds is not to be read.)
+        let mut values: Vec<RowValue> = vec![RowValue::Text(""); readers.len()];
+        for (at, reader) in readers.iter().enumerate().filter(|(at, _)| is_constant[*at]) {
+            values[at] = reader.value(0);
+        }
         let mut patterns = Patterns::default();
         for row in 0..n_rows {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
