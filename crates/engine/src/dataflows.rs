@@ -38,6 +38,7 @@ pub struct Dataflows {
 #[derive(Debug)]
 struct Installed {
     name: String,
+    plan: Arc<Plan>,
     /// The time as of which it was installed: its operators are counted since then.
     since: Time,
     /// What its steps compute, by number.
@@ -152,6 +153,11 @@ impl Dataflows {
                 plan,
             })
         })
+    }
+
+    /// What an installed dataflow computes, and since when.
+    pub(crate) fn installed_plan(&self, dataflow: DataflowId) -> Option<(&Arc<Plan>, Time)> {
+        self.installed.get(&dataflow).map(|installed| (&installed.plan, installed.since))
     }
 
     /// The arrangements that installed dataflows make, with the dataflow's name and since when.
@@ -320,7 +326,7 @@ impl Dataflows {
         let (keeps, follows) = (physical.keeps(), physical.follows());
         let operators = physical.plans.iter().map(|(step, plan)| (step.0, Arc::clone(plan))).collect();
         let (exports, since) = (arrangements.clone(), wanted.as_of);
-        let installed = Installed { name, since, operators, exports, egress, uses, follows, owners, keeps };
+        let installed = Installed { name, plan, since, operators, exports, egress, uses, follows, owners, keeps };
         self.installed.insert(dataflow, installed);
         self.order.push(dataflow);
         (dataflow, arrangements)

@@ -21,6 +21,7 @@ mod advancing;
 pub mod arrange;
 pub mod chain;
 mod counting;
+mod cpu_clock;
 pub mod drive;
 pub mod egress;
 mod event_verb;

@@ -6,7 +6,8 @@
 //!
 //! Cost: a reading of the clock a step, some 25 nanoseconds: within a *round*, in which the runtime
 //! goes through operators without a pause, a step begins where the one before it ended, and what
-//! the runtime does between the two is counted with it. Outside of rounds a step takes two. Counts
+//! the runtime does between the two is counted with it. Outside of rounds a step takes two. Laps
+//! within a step are CPU time ([`cpu_clock`](crate::cpu_clock)), steps themselves wall time. Counts
 //! are kept per worker, in powers of two of a microsecond; what an operator has counted stays when
 //! it goes.
 
@@ -14,6 +15,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use crate::cpu_clock::CpuClock;
 
 /// Classes of lengths: class `n` holds steps shorter than 2^n microseconds, and not shorter than
 /// half of that.
@@ -46,6 +49,7 @@ struct Inner {
     /// Where the operators of the present step are counted from: its start, or the end of the last
     /// one that was counted.
     lap: Cell<Option<Instant>>,
+    cpu: CpuClock,
 }
 
 /// Where a worker is.
@@ -80,11 +84,11 @@ impl StepClock {
         }
     }
 
-    /// The time since the step began, or since the last lap.
+    /// The CPU time since the step began, or since the last lap.
     pub(crate) fn lap(&self) -> Duration {
         let now = Instant::now();
         let since = self.0.lap.replace(Some(now));
-        since.map_or(Duration::ZERO, |since| now.duration_since(since))
+        since.map_or(Duration::ZERO, |since| self.0.cpu.spent(now, now.duration_since(since)))
     }
 
     /// From now on steps follow each other, until [`end_round`](StepClock::end_round). (The worker
@@ -120,6 +124,7 @@ impl Meter {
             Round::Under(last) => last,
             Round::Outside | Round::Begun => Instant::now(),
         };
+        self.clock.0.cpu.begin(start);
         self.clock.0.lap.set(Some(start));
         MeteredStep { meter: self, start }
     }

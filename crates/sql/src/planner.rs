@@ -6,14 +6,16 @@
 //!
 //! Cost: milliseconds a query, once; nothing here runs per row.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anabranch_plan::bounds::{Bound, Promises, bounds};
 use anabranch_plan::rewrite::{Facts, optimise, optimised_in_steps, with_inputs};
 use anabranch_plan::{Node, Plan, RankedBy, Recursive, RoundLimit};
+use arrow::datatypes::DataType;
 use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::sqlparser::ast;
 
@@ -135,7 +137,7 @@ impl<'a> Planner<'a> {
             let plan = optimise_logical(plan, &context.config(), self.clock(), context.chosen())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
             let (forms, enums) = (either(forms, &plan), enums_of(&plan));
-            let plan = with_few_rounds(&self.optimised(&planned.plan), &planned.finish);
+            let plan = with_few_rounds(&self.optimised(&planned.plan, false), &planned.finish);
             Ok(Planned { plan: named(&plan, &names), forms, enums, ..planned })
         })
     }
@@ -159,23 +161,28 @@ impl<'a> Planner<'a> {
     pub fn plan_in_steps(&self, explain: &Explain) -> Result<Vec<(&'static str, Arc<Plan>)>> {
         let closing = match explain.emit {
             EmitClause::Changes => None,
-            EmitClause::OnWindowClose => Some(on_close::rewrite(&explain.query, self.catalog)?),
+            EmitClause::OnWindowClose => Some(self.of_closed_windows(&explain.query)?),
         };
         let query = closing.as_ref().unwrap_or(&explain.query);
         self.guarded(query, |context| {
             let (_, _, plan) = self.prepare(context, query, self.clock())?;
             let planned = Translator::new(self.round_limit).query(&plan)?;
-            self.with_facts(|facts| Ok(optimised_in_steps(&planned.plan, facts)))
+            let is_standing = matches!(explain.emit, EmitClause::OnWindowClose);
+            self.with_facts(is_standing, |facts| Ok(optimised_in_steps(&planned.plan, facts)))
         })
     }
 
-    /// The plan rewritten with what the catalog knows.
-    fn optimised(&self, plan: &Arc<Plan>) -> Arc<Plan> {
-        self.with_facts(|facts| optimise(plan, facts))
+    /// The plan rewritten with what the catalog knows: one that stands, or one that is asked once.
+    fn optimised(&self, plan: &Arc<Plan>, is_standing: bool) -> Arc<Plan> {
+        self.with_facts(is_standing, |facts| optimise(plan, facts))
     }
 
-    fn with_facts<T>(&self, work: impl FnOnce(&Facts<'_>) -> T) -> T {
-        work(&Facts { indexes: &|relation, columns| self.catalog.is_indexed(relation, columns) })
+    fn with_facts<T>(&self, is_standing: bool, work: impl FnOnce(&Facts<'_>) -> T) -> T {
+        work(&Facts {
+            indexes: &|relation, columns| self.catalog.is_indexed(relation, columns),
+            has_key: &|relation, columns| self.catalog.has_key(relation, columns),
+            is_standing,
+        })
     }
 
     /// Plans a query that is to be kept current: a top `LIMIT` stays in the plan, and an `ORDER BY`
@@ -197,9 +204,7 @@ impl<'a> Planner<'a> {
     pub fn plan_create_view(&self, view: &CreateView) -> Result<Planned> {
         match view.emit {
             EmitClause::Changes => self.named_view(&view.query, &view.column_names),
-            EmitClause::OnWindowClose => {
-                self.named_view(&on_close::rewrite(&view.query, self.catalog)?, &view.column_names)
-            }
+            EmitClause::OnWindowClose => self.named_view(&self.of_closed_windows(&view.query)?, &view.column_names),
         }
     }
 
@@ -211,8 +216,26 @@ impl<'a> Planner<'a> {
     pub fn plan_explained(&self, explain: &Explain) -> Result<Planned> {
         match explain.emit {
             EmitClause::Changes => self.plan_query(&explain.query),
-            EmitClause::OnWindowClose => self.plan_view(&on_close::rewrite(&explain.query, self.catalog)?),
+            EmitClause::OnWindowClose => self.plan_view(&self.of_closed_windows(&explain.query)?),
         }
+    }
+
+    /// The query's rows of closed windows.
+    fn of_closed_windows(&self, query: &ast::Query) -> Result<ast::Query> {
+        on_close::rewrite(query, self.catalog, &|query, column| {
+            self.guarded(query, |context| {
+                let (names, _, plan) = self.prepare_standing(context, query)?;
+                let plan = Translator::new(self.round_limit).view(&plan)?;
+                let promises = |name: String| Some((self.catalog.promises(&name)?, name));
+                let promised: BTreeMap<String, Promises> =
+                    plan.relations().into_iter().filter_map(promises).map(|(of, name)| (name, of)).collect();
+                let at = names.iter().position(|name| name == column);
+                Ok(at.and_then(|at| {
+                    let bound = bounds(&plan, &promised).into_iter().nth(at).flatten()?;
+                    Some((bound, plan.schema.field(at).data_type().clone()))
+                }))
+            })
+        })
     }
 
     fn named_view(&self, query: &ast::Query, given: &[String]) -> Result<Planned> {
@@ -224,7 +247,7 @@ impl<'a> Planner<'a> {
             names[..given.len()].clone_from_slice(given);
             // (Arrays of labels keep their order in what reads the view.)
             let enums = plan.schema().fields().iter().map(|field| EnumMark::of_elements(field)).collect();
-            let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?);
+            let plan = self.optimised(&Translator::new(self.round_limit).view(&plan)?, true);
             let mut taken = HashSet::with_capacity(names.len());
             for name in &names {
                 if !taken.insert(name) {
@@ -353,6 +376,12 @@ impl Checked for Planned {
 impl Checked for Vec<(&'static str, Arc<Plan>)> {
     fn check(&self) -> Result<()> {
         self.iter().try_for_each(|(_, plan)| check_plan(plan))
+    }
+}
+
+impl Checked for Option<(Bound, DataType)> {
+    fn check(&self) -> Result<()> {
+        Ok(())
     }
 }
 

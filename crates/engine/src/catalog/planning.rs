@@ -13,6 +13,7 @@ use datafusion_expr::{AggregateUDF, ScalarUDF};
 use super::{CLOCK, Catalog, Given, Object, Watermark, clock_schema, sequence_functions, system};
 use crate::functions::Function;
 use crate::sharing::Sharing;
+use anabranch_plan::bounds::{Bound, Promises};
 
 /// One planning's view of the catalog. After planning, [`Planning::names`] are the relations that
 /// the query names, those inside plain views included.
@@ -166,6 +167,13 @@ impl anabranch_sql::catalog::Catalog for Planning<'_> {
         let Some(object) = self.find(table) else { return vec![] };
         let unique = self.catalog.indexes_on(&object.name).filter(|index| index.is_unique);
         unique.map(|index| index.key.clone()).collect()
+    }
+
+    fn promises(&self, relation: &str) -> Option<Promises> {
+        let object = self.find(relation)?;
+        let Some(watermark) = &object.watermark else { return Some(object.maintained.as_ref()?.promises.clone()) };
+        let mark = Bound::Mark { id: 0, relation: object.name.clone() };
+        Some(Promises { bounds: [(watermark.column(), mark)].into(), ..Promises::default() })
     }
 
     fn own(&self, name: &str) -> Option<String> {

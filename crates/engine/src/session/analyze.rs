@@ -67,7 +67,7 @@ impl Session {
     }
 }
 
-fn cost_remark(plan: &Plan, counts: &OperatorCounts) -> String {
+pub(super) fn cost_remark(plan: &Plan, counts: &OperatorCounts) -> String {
     let OperatorCounts { rows, nanos, held, bytes } = *counts;
     let held = match (&plan.node, bytes) {
         (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),

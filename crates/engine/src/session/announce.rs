@@ -39,7 +39,7 @@ impl Session {
                 self.announce(&declare.statement.statement)?;
                 None
             }
-            Statement::Explain(_) => Some(text_rows("plan", vec![])?.schema),
+            Statement::Explain(_) | Statement::ExplainChange(_) => Some(text_rows("plan", vec![])?.schema),
             Statement::Show(show) => Some(self.show(show)?.schema),
             Statement::Describe { name } => Some(self.describe(name)?.schema),
             Statement::Insert(insert) => {

@@ -71,6 +71,11 @@ impl Session {
         evaluate_stages(&listed.above, rows)
     }
 
+    /// The arrangement that the listed keys of such a plan are looked up in.
+    pub(super) fn looked_up_by(&self, plan: &Arc<Plan>) -> Option<Arranged> {
+        self.listed(plan).map(|listed| listed.arranged)
+    }
+
     fn listed<'a>(&self, plan: &'a Arc<Plan>) -> Option<Listed<'a>> {
         let (above, join) = stages(plan);
         let Node::Join {

@@ -119,6 +119,7 @@ impl Session {
             Statement::Select { query, as_of, .. } => self.select(query, as_of.as_deref()).map(Outcome::Rows),
             Statement::Subscribe(subscribe) => self.subscribe(subscribe).map(Outcome::Subscription),
             Statement::Explain(explain) => self.explain(explain).map(Outcome::Rows),
+            Statement::ExplainChange(change) => self.explain_change(change).map(Outcome::Rows),
             Statement::Show(show) => self.show(show).map(Outcome::Rows),
             Statement::Describe { name } => self.describe(name).map(Outcome::Rows),
             Statement::Drop(drop) => self.drop_objects(drop),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_flow::account::memory::Holder;
 use anabranch_plan::{Node, Plan, SortKey};
 use anabranch_sql::Planned;
-use anabranch_sql::statement::{Explain, Shows};
+use anabranch_sql::statement::{Explain, Shows, Statement};
 
 use super::context::Named;
 use super::dataflows::Sink;
@@ -26,13 +26,38 @@ impl Session {
         if explain.shows == Shows::Rewrites {
             return self.explain_rewrites(explain);
         }
+        if let (Some(name), Shows::Plan | Shows::Analyze) = (&explain.relation, explain.shows)
+            && let Some(rows) = self.explain_standing(name, explain.shows)?
+        {
+            return Ok(rows);
+        }
         if explain.shows == Shows::Analyze {
             return self.explain_analyze(explain);
         }
         if let Shows::Program(language) = explain.shows {
             return self.explain_program(&explain.query, language);
         }
-        let Named { mut planned, .. } = self.plan_explained(explain)?;
+        let Named { planned, .. } = self.plan_explained(explain)?;
+        text_rows("plan", self.plan_lines(planned)?)
+    }
+
+    /// How the rows of a change are found; nothing is changed.
+    pub(super) fn explain_change(&mut self, change: &Statement) -> Result<Rows, Error> {
+        let (words, table, Named { planned, .. }) = match change {
+            Statement::Insert(insert) => ("Insert into", &insert.table, self.plan_insert(insert)?),
+            Statement::Update(update) => ("Update", &update.table, self.plan_update(update)?),
+            Statement::Delete(delete) => ("Delete from", &delete.table, self.plan_delete(delete)?),
+            _ => return Err(Error::internal("a change is an INSERT, an UPDATE or a DELETE")),
+        };
+        self.catalog.table(table)?;
+        let looked_up = self.looked_up_by(&planned.plan).map(|arranged| self.arrangement_name(table, &arranged));
+        let looked_up = looked_up.map(|name| format!("  -- looks the listed keys up in {name}"));
+        let head = format!("{words} {table}{}", looked_up.unwrap_or_default());
+        let below = self.plan_lines(planned)?.into_iter().map(|line| format!("  {line}"));
+        text_rows("plan", std::iter::once(head).chain(below).collect())
+    }
+
+    fn plan_lines(&mut self, mut planned: Planned) -> Result<Vec<String>, Error> {
         planned.plan = self.with_operator_rows(&planned.plan)?;
         self.await_dataflows_shortly()?;
         let sizes = self.cluster.stats().into_iter().map(|stats| (stats.arrangement, stats.bytes)).collect();
@@ -73,7 +98,7 @@ impl Session {
         let tree = anabranch_plan::explain::explain(&planned.plan, &annotate);
         let indent = if lines.is_empty() { "" } else { "  " };
         lines.extend(tree.lines().map(|line| format!("{indent}{line}")));
-        text_rows("plan", lines)
+        Ok(lines)
     }
 
     /// The plan before and after each rewrite that changes it.

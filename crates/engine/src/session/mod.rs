@@ -48,6 +48,7 @@ mod envelope;
 mod execute;
 mod explain;
 mod explain_program;
+mod explain_standing;
 mod files;
 mod followed;
 mod frame_sources;

@@ -143,14 +143,25 @@ impl Session {
     /// the state of these, of which one that keeps its rows keeps them all.
     fn bound_of_arranged(&self, arrangement: ArrangementId) -> Option<String> {
         let (arranged, _) = self.dataflows.registry().describe(arrangement)?;
-        let reads = |plan: &Plan| plan.inputs().into_iter().any(|input| input == arranged);
-        let readers = self.dataflows.operators().filter(|operator| reads(operator.plan));
-        let bounds: Vec<String> = readers.filter_map(|operator| self.bound_of(operator.plan)).collect();
+        let mut readers = Vec::new();
+        self.dataflows.operators().for_each(|operator| add_readers(operator.plan, arranged, &mut readers));
+        let bounds: Vec<String> = readers.into_iter().filter_map(|reader| self.bound_of(reader)).collect();
         bounds.iter().find(|bound| bound.starts_with(KEPT)).or(bounds.first()).cloned()
     }
 
     /// What bounds the state of a plan's root, in words, if that may grow.
     fn bound_of(&self, plan: &Arc<Plan>) -> Option<String> {
         state_remark(plan, &self.reads_told(plan).ok()?)
+    }
+}
+
+/// Adds the nodes of a plan that read another one, each once.
+fn add_readers<'a>(plan: &'a Arc<Plan>, read: &Plan, readers: &mut Vec<&'a Arc<Plan>>) {
+    for input in plan.inputs() {
+        match input.as_ref() == read {
+            true if !readers.contains(&plan) => readers.push(plan),
+            true => {}
+            false => add_readers(input, read, readers),
+        }
     }
 }

@@ -33,7 +33,7 @@ impl Session {
         self.check_made_here(name, "a plan")?;
         let reads = self.check_scans(plan)?;
         let schema = planned_schema("materialized view", name, &fields(plan))?;
-        let plan = self.with_indexes(plan);
+        let plan = self.with_indexes(plan, true);
         let mut object =
             Object { reads, ..Object::new(name, ObjectKind::MaterializedView, schema, definition.to_owned()) };
         let key = (0..object.schema.fields().len()).collect();
@@ -72,7 +72,7 @@ impl Session {
         let notices = self.settle_sources(&names)?;
         self.check_kept(plan)?;
         self.check_behind(&names)?;
-        let plan = self.over_staged(&self.with_indexes(plan))?;
+        let plan = self.over_staged(&self.with_indexes(plan, false))?;
         let batches = self.collect(&plan)?;
         let schema = plan.arrow_schema();
         let mut rows =
@@ -103,9 +103,13 @@ impl Session {
         Ok(plan.relations().into_iter().collect())
     }
 
-    fn with_indexes(&self, plan: &Arc<Plan>) -> Arc<Plan> {
+    fn with_indexes(&self, plan: &Arc<Plan>, is_standing: bool) -> Arc<Plan> {
         let catalog = Planning::new(&self.catalog, self.settings.sharing);
-        let facts = Facts { indexes: &|relation, columns| catalog.is_indexed(relation, columns) };
+        let facts = Facts {
+            indexes: &|relation, columns| catalog.is_indexed(relation, columns),
+            has_key: &|relation, columns| catalog.has_key(relation, columns),
+            is_standing,
+        };
         let kept = REWRITES.iter().filter(|rewrite| rewrite.name != LEFT_OUT);
         kept.fold(Arc::clone(plan), |plan, rewrite| (rewrite.apply)(&plan, &facts))
     }

@@ -127,6 +127,9 @@ impl Session {
     /// The statement with the catalog's names of what it means, where they are others: those of the
     /// client's own tables.
     pub(super) fn in_own_names(&self, statement: &Statement) -> Option<Statement> {
+        if let Statement::ExplainChange(change) = statement {
+            return Some(Statement::ExplainChange(Box::new(self.in_own_names(change)?)));
+        }
         // (A client that has read a file has such a schema, too; it is empty between statements.)
         let schema = self.client.temporary.map(temporary_schema).filter(|own| self.catalog.is_schema_in_use(own))?;
         let own = |name: &mut String| {

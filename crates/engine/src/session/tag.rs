@@ -19,7 +19,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CopyFrom(_) | Statement::CopyTo(_) => "COPY",
         Statement::Subscribe(_) => "SUBSCRIBE",
-        Statement::Explain(_) => "EXPLAIN",
+        Statement::Explain(_) | Statement::ExplainChange(_) => "EXPLAIN",
         Statement::Show(_) | Statement::Describe { .. } => "SHOW",
         Statement::Drop(drop) => match drop.kind {
             ObjectKind::Table => "DROP TABLE",

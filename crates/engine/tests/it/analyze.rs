@@ -129,3 +129,53 @@ fn session_rows(session: &mut anabranch_engine::Session) -> Vec<(String, i64, St
     };
     (0..batch.num_rows()).map(row).collect()
 }
+
+#[test]
+fn a_view_that_stands_tells_what_its_operators_have_done() {
+    with_workers(|session| {
+        run(session, TABLES);
+        run(
+            session,
+            "CREATE MATERIALIZED VIEW by_window AS
+                 SELECT window_end, k, sum(x) AS s FROM TUMBLE(t, ts, 10) GROUP BY window_end, k;
+             CREATE MATERIALIZED VIEW named AS
+                 SELECT n.name, max(t.x) AS x FROM t JOIN names n ON t.k = n.k GROUP BY n.name;
+             INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 5000) AS g(i);",
+        );
+        let lines = ask(session, "EXPLAIN ANALYZE by_window");
+        let aggregate = line(&lines, "Aggregate");
+        assert!(aggregate.contains(" rows, ") && aggregate.contains("state bounded by window_end"), "{lines:#?}");
+        assert!(lines.last().unwrap().contains(" held, counted since "), "{lines:#?}");
+        let lines = ask(session, "EXPLAIN ANALYZE MATERIALIZED VIEW named");
+        assert!(line(&lines, "Join").contains("  -- 5000 rows, "), "{lines:#?}");
+        assert!(line(&lines, "Aggregate").contains("state kept"), "{lines:#?}");
+        // Without ANALYZE, the plan alone.
+        let lines = ask(session, "EXPLAIN named");
+        assert!(line(&lines, "Join inner on k = k").contains("state kept"), "{lines:#?}");
+        assert!(!lines.iter().any(|line| line.contains("counted since")), "{lines:#?}");
+        // What is no view is asked once.
+        assert!(line(&ask(session, "EXPLAIN names"), "Scan names").contains("reads all of"));
+    });
+}
+
+#[test]
+fn explain_shows_how_the_rows_of_a_change_are_found() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (k bigint PRIMARY KEY, x bigint); CREATE TABLE gone (k bigint);
+             INSERT INTO t VALUES (1, 2), (2, 3)",
+        );
+        let lines = ask(session, "EXPLAIN UPDATE t SET x = x + 1 WHERE k = 2");
+        assert_eq!(lines[0], "Update t");
+        assert!(line(&lines, "Scan t").contains("looks keys up in the arrangement of t by (k)"), "{lines:#?}");
+        let lines = ask(session, "EXPLAIN DELETE FROM t WHERE k IN (SELECT k FROM gone)");
+        assert_eq!(lines[0], "Delete from t  -- looks the listed keys up in the arrangement of t by (k)");
+        let lines = ask(session, "EXPLAIN INSERT INTO t SELECT k + 10, x FROM t");
+        assert_eq!(lines[0], "Insert into t");
+        assert!(fail(session, "EXPLAIN ANALYZE DELETE FROM t").to_string().contains("EXPLAIN of a change"));
+        assert!(fail(session, "EXPLAIN UPDATE nosuch SET x = 1").to_string().contains("nosuch"));
+        // Nothing was changed.
+        assert_eq!(ask(session, "SELECT * FROM t ORDER BY k"), ["1 2", "2 3"]);
+    });
+}

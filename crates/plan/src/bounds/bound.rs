@@ -76,6 +76,22 @@ impl Bound {
         }
     }
 
+    /// By how many ticks it is behind the least of its watermarks, at most; below zero where it is
+    /// ahead. `None` for one that no watermark moves.
+    pub fn lag(&self) -> Option<i64> {
+        match self {
+            Bound::Mark { .. } => Some(0),
+            Bound::Never => None,
+            Bound::Plus(of, ticks) => of.lag()?.checked_sub(*ticks),
+            Bound::Floor(of, size) => of.lag()?.checked_add(size - 1),
+            Bound::Scaled(of, times, 1) => of.lag()?.checked_mul(*times),
+            // (What is rounded down loses less than a tick.)
+            Bound::Scaled(of, times, by) => of.lag()?.checked_mul(*times)?.div_euclid(*by).checked_add(1),
+            Bound::Least(all) => all.iter().map(Bound::lag).collect::<Option<Vec<i64>>>()?.into_iter().max(),
+            Bound::Greatest(all) => all.iter().filter_map(Bound::lag).min(),
+        }
+    }
+
     /// The relations whose watermarks it is made of.
     pub fn relations(&self) -> BTreeSet<&str> {
         match self {
@@ -131,6 +147,10 @@ mod tests {
         assert_eq!(at(&floor.clone().greatest(mark(2)), Some(25), None), Some(20));
         assert_eq!(at(&Bound::Scaled(Box::new(mark(1)), 1, 1000), Some(-1), None), Some(-1));
         assert_eq!(floor.clone().least(Bound::Never), floor);
+        // Where a watermark is a mark `m`, the bound is at `m - lag` or above.
+        let lags = [mark(1), floor.clone(), floor.clone().plus(10), both.clone(), floor.clone().greatest(mark(2))];
+        assert_eq!(lags.map(|bound| bound.lag()), [Some(0), Some(12), Some(2), Some(12), Some(0)]);
+        assert_eq!((Bound::Never.lag(), Bound::Scaled(Box::new(mark(1)), 1000, 1).lag()), (None, Some(0)));
         assert_eq!(both.relations().into_iter().collect::<Vec<_>>(), ["r1", "r2"]);
     }
 }

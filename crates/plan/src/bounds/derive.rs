@@ -7,6 +7,7 @@
 //! | unnest | a list's bound is that of its elements |
 //! | union, set operations | the least of all inputs' |
 //! | aggregate, top-k, window functions, row patterns | keys, groups, partitions; never results, which tell of old rows when they change |
+//! | window functions whose frames reach back only | the first order column, too: what comes changes results behind it |
 //! | joins | tied columns: the least of the own bound and what the other side meets; none of NOT IN |
 //! | as-of join, backward | the left time: the least of both times' |
 //! | sessions | partition columns; the last time: the time's less the gap, since a row that comes joins no session that has ended before |
@@ -18,6 +19,7 @@ use super::monotone::{bound_of, bounds_of};
 use crate::ir::{JoinKind, Node, Plan};
 use anabranch_spec::aggregate::AggregateFunction;
 use anabranch_spec::asof::Strategy;
+use anabranch_spec::order::SortKey;
 use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
@@ -48,7 +50,13 @@ pub fn bounds(plan: &Plan, promised: &dyn Promised) -> Vec<Option<Bound>> {
         Node::Aggregate { input, keys, .. } => only(plan, keys.iter().copied().enumerate(), &of(input)),
         Node::TopK { input, top } => only(plan, top.group.iter().map(|&column| (column, column)), &of(input)),
         Node::Window { input, window } => {
-            only(plan, window.partition.iter().map(|&column| (column, column)), &of(input))
+            let below = of(input);
+            let mut all = only(plan, window.partition.iter().map(|&column| (column, column)), &below);
+            let rises = |key: &&SortKey| !key.descending && !key.nulls_first && window.reaches_back_only();
+            if let Some(first) = window.order.first().filter(rises) {
+                all[first.column] = below[first.column].clone();
+            }
+            all
         }
         Node::Asof { left, right, asof } => {
             let mut all = none();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | aggregate, distinct, set operation | groups of which a key is below its bound |
 //! | top-k, window functions | rows of groups, or partitions, below their bound |
+//! | window functions of which all frames begin and end near their row | rows below the bound of the first order column, and of what frames begin from, but for the last ones that frames reach by their number |
 //! | inner join | rows below what changes of the other side still meet |
 //! | other joins | rows of a kept side alike: what comes of them is settled; of the other side, rows that only settled rows and rows that do not come would meet, since kept rows count those that they meet |
 //! | join with the clock (a temporal filter) | rows that it has let out for good |
@@ -19,6 +20,7 @@ use super::derive::{bounds, closing, expiring, least_of};
 use super::matching::{Matched, matched};
 use crate::ir::{JoinKind, Node, Plan};
 use anabranch_spec::asof::Strategy;
+use anabranch_spec::window::Window;
 
 /// Rows of an input that leave: those with a value of a column below a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +56,12 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
         Node::Aggregate { input, keys, .. } => by(keys, input),
         Node::Distinct { input } => by(&(0..input.schema.fields().len()).collect::<Vec<_>>(), input),
         Node::TopK { input, top } => by(&top.group, input),
-        Node::Window { input, window } => by(&window.partition, input),
+        Node::Window { input, window } => {
+            let below = of(input);
+            let of_partition = window.partition.iter();
+            let of_partition = of_partition.filter_map(|&column| Some(Leaving { column, below: below[column].clone()? }));
+            LeavingState::OfInputs(vec![of_partition.chain(passed_by_frames(window, &below)).collect()])
+        }
         Node::SetOperation { .. } => {
             let all = bounds(plan, promised).into_iter().enumerate();
             let leaving: Vec<Leaving> =
@@ -86,6 +93,19 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
         }
         _ => LeavingState::Nothing,
     }
+}
+
+/// The rows that no frame to come reaches but by their number: those with an order value below what
+/// comes, and below what frames of later rows begin from.
+fn passed_by_frames(window: &Window, below: &[Option<Bound>]) -> Option<Leaving> {
+    let first = window.order.first().filter(|key| !key.descending && !key.nulls_first)?;
+    let reach = window.reach()?;
+    // (Rows whose frames are not whole yet begin from lesser values.)
+    if !reach.from.is_empty() && !reach.is_back_only() {
+        return None;
+    }
+    let bounds = [first.column].into_iter().chain(reach.from).map(|column| &below[column]);
+    Some(Leaving { column: first.column, below: least_of(bounds)? })
 }
 
 /// What leaves the sides of a join.

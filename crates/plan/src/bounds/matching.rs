@@ -47,7 +47,7 @@ pub fn matched(plan: &Plan, of_left: &[Option<Bound>], of_right: &[Option<Bound>
 }
 
 /// The pairs of expressions of which the first is at least the second where the condition is true.
-pub(super) fn comparisons(condition: &Expr) -> Vec<(&Expr, &Expr)> {
+pub(crate) fn comparisons(condition: &Expr) -> Vec<(&Expr, &Expr)> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
             Operator::GtEq | Operator::Gt => vec![(left, right)],
@@ -80,7 +80,7 @@ fn tied(greater: &Expr, less: &Expr, sides: &[Side; 2]) -> Option<Matched> {
 }
 
 /// The one side that all columns of an expression are of.
-fn side_of(expr: &Expr) -> Option<usize> {
+pub(crate) fn side_of(expr: &Expr) -> Option<usize> {
     let mut sides = expr.column_refs().into_iter().map(|column| match column.relation.as_ref()?.table() {
         "left" => Some(0),
         "right" => Some(1),
@@ -91,7 +91,7 @@ fn side_of(expr: &Expr) -> Option<usize> {
 }
 
 /// The expression with columns of one side, by their names alone.
-pub(super) fn unqualified(expr: &Expr) -> Expr {
+pub(crate) fn unqualified(expr: &Expr) -> Expr {
     let plain = expr.clone().transform_up(|e| match e {
         Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
         other => Ok(Transformed::no(other)),

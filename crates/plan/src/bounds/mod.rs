@@ -23,6 +23,12 @@
 //! computed from others), `matching` (conditions of joins), `derive` (bounds of a plan's columns),
 //! `leaving` (what leaves the state of a node).
 
+/// How conditions are taken apart.
+pub(crate) mod conditions {
+    pub(crate) use super::matching::{comparisons, side_of, unqualified};
+    pub(crate) use super::monotone::{shifted, whole};
+}
+
 mod bound;
 mod derive;
 mod leaving;

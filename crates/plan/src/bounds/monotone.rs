@@ -31,7 +31,7 @@ pub(super) fn bound_of(expr: &Expr, schema: &DFSchema, bounds: &[Option<Bound>])
             let from = cast.expr.get_type(schema).ok()?;
             scaled(bound_of(&cast.expr, schema, bounds)?, &from, cast.field.data_type())
         }
-        Expr::BinaryExpr(_) => {
+        expr if matches!(expr, Expr::BinaryExpr(_)) || days_added(expr).is_some() => {
             let (inner, ticks) = shifted(expr, schema)?;
             Some(bound_of(inner, schema, bounds)?.plus(ticks))
         }
@@ -86,13 +86,16 @@ fn of_call(name: &str, args: &[Expr], schema: &DFSchema, bounds: &[Option<Bound>
 }
 
 /// The expression without a constant that is added to it, and that constant in ticks.
-pub(super) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, i64)> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Some((expr, 0)) };
-    let (inner, constant, sign) = match (op, left.as_ref(), right.as_ref()) {
-        (Operator::Plus, inner, Expr::Literal(constant, _)) => (inner, constant, 1),
-        (Operator::Plus, Expr::Literal(constant, _), inner) => (inner, constant, 1),
-        (Operator::Minus, inner, Expr::Literal(constant, _)) => (inner, constant, -1),
-        _ => return None,
+pub(crate) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, i64)> {
+    let (inner, constant, sign) = match (days_added(expr), expr) {
+        (Some(added), _) => added,
+        (None, Expr::BinaryExpr(BinaryExpr { left, op, right })) => match (op, left.as_ref(), right.as_ref()) {
+            (Operator::Plus, inner, Expr::Literal(constant, _)) => (inner, constant, 1),
+            (Operator::Plus, Expr::Literal(constant, _), inner) => (inner, constant, 1),
+            (Operator::Minus, inner, Expr::Literal(constant, _)) => (inner, constant, -1),
+            _ => return None,
+        },
+        _ => return Some((expr, 0)),
     };
     let of = inner.get_type(schema).ok()?;
     if expr.get_type(schema).ok()? != of {
@@ -107,10 +110,22 @@ pub(super) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr
             interval_ticks(constant, *unit)?
         }
         of if of.is_integer() => whole(constant)?,
+        DataType::Date32 => whole(constant).or_else(|| whole_days(constant))?,
         _ => return None,
     };
     let (inner, more) = shifted(inner, schema)?;
     Some((inner, ticks.checked_mul(sign)?.checked_add(more)?))
+}
+
+/// A date to which a constant number of days is added, that number, and its sign.
+fn days_added(expr: &Expr) -> Option<(&Expr, &ScalarValue, i64)> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let [date, Expr::Literal(days, _)] = &call.args[..] else { return None };
+    match call.func.name() {
+        "date_add_days" => Some((date, days, 1)),
+        "date_subtract_days" => Some((date, days, -1)),
+        _ => None,
+    }
 }
 
 /// Whether all days of a zone are as long, and local time is that of UTC.
@@ -178,8 +193,14 @@ fn interval_ticks(interval: &ScalarValue, unit: TimeUnit) -> Option<i64> {
     i64::try_from(nanos / nanos_a_tick).ok()
 }
 
+/// An interval of days alone.
+fn whole_days(interval: &ScalarValue) -> Option<i64> {
+    let micros = interval_ticks(interval, TimeUnit::Microsecond)?;
+    (micros % MICROS_A_DAY == 0).then_some(micros / MICROS_A_DAY)
+}
+
 /// A whole number.
-fn whole(value: &ScalarValue) -> Option<i64> {
+pub(crate) fn whole(value: &ScalarValue) -> Option<i64> {
     match value {
         ScalarValue::Int64(value) => *value,
         ScalarValue::Int32(value) => value.map(i64::from),

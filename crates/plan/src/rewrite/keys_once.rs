@@ -44,7 +44,7 @@ pub(super) fn keys_once(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {
 }
 
 /// Whether the rows are unique by the key, or arranged by it.
-fn is_served(plan: &Plan, key: &[usize], indexes: Indexes) -> bool {
+pub(super) fn is_served(plan: &Plan, key: &[usize], indexes: Indexes) -> bool {
     match &plan.node {
         Node::Constant { .. } => true,
         Node::Scan { relation, columns } => {

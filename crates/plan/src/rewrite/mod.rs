@@ -14,7 +14,8 @@
 //! Reading order: [`region`] (inner joins as a set), [`order`], [`restrict`] (aggregates over the
 //! keys that are asked for only), [`reuse`] (a relation joined with its own aggregate),
 //! [`grouped_join`] (an outer join under a grouping by its key), [`slices`] (aggregates of windows
-//! that overlap), [`numbers`] (of all rows), [`selectivity`], [`build`]. The table [`REWRITES`]
+//! that overlap), [`numbers`] (of all rows), [`bands`] (joins of what is near), [`selectivity`],
+//! [`calls_once`] (of conditions and columns), [`build`]. The table [`REWRITES`]
 //! gives their order; [`behind_index`] and [`keys_once`] use what [`Facts`] say about indexes.
 //!
 //! Sources: Neumann and Kemper, *Unnesting Arbitrary Queries* (BTW 2015); Seshadri et al.,
@@ -22,8 +23,10 @@
 //! Aggregation and Lazy Aggregation* (VLDB 1995) for `grouped_join` and `reuse`; TPC-H on
 //! differential dataflow for which plans are wanted.
 
+pub mod bands;
 mod behind_index;
 mod build;
+mod calls_once;
 mod grouped_join;
 mod keys_once;
 mod numbers;
@@ -46,12 +49,16 @@ use crate::ir::{Node, Plan};
 pub struct Facts<'a> {
     /// The indexes that joins may read.
     pub indexes: Indexes<'a>,
+    /// Whether no two rows of a relation agree in these columns (positions in its schema).
+    pub has_key: &'a dyn Fn(&str, &[usize]) -> bool,
+    /// Whether the plan is kept current, and not asked once.
+    pub is_standing: bool,
 }
 
 impl Default for Facts<'_> {
-    /// Nothing is known: no index exists.
+    /// Nothing is known: no index and no key exists. The plan stands.
     fn default() -> Self {
-        Facts { indexes: &|_, _| false }
+        Facts { indexes: &|_, _| false, has_key: &|_, _| false, is_standing: true }
     }
 }
 
@@ -93,6 +100,11 @@ pub const REWRITES: &[Rewrite] = &[
         apply: |plan, _| join_order(plan),
     },
     Rewrite {
+        name: "joins within bands",
+        spares: "all rows of a key for a row that is near few of them",
+        apply: bands::banded,
+    },
+    Rewrite {
         name: "conditions behind indexes",
         spares: "an arrangement of the filtered rows, where an index of all rows exists",
         apply: |plan, facts| behind_index::behind_indexes(plan, facts.indexes),
@@ -101,6 +113,11 @@ pub const REWRITES: &[Rewrite] = &[
         name: "keys once",
         spares: "repeated rows on the side of a semi or anti join that is only asked for its keys",
         apply: |plan, facts| keys_once::keys_once(plan, facts.indexes),
+    },
+    Rewrite {
+        name: "calls once",
+        spares: "a call for the rows that a condition with the same call has let through",
+        apply: |plan, _| top_down(plan, &calls_once::once),
     },
 ];
 

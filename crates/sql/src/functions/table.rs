@@ -94,6 +94,8 @@ impl Functions {
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])
+            // (Those of joins within bands, which such programs name too.)
+            .chain(anabranch_plan::rewrite::bands::functions())
             .chain(distinct_lists::all())
             .chain(most_frequent::all())
             .chain(element_forms::all())

@@ -71,6 +71,7 @@ impl Planner<'_> {
             Statement::Select { query, .. } => Ok(of(query)),
             Statement::Subscribe(subscribe) => Ok(of(&subscribe.query)),
             Statement::Explain(explain) => Ok(of(&explain.query)),
+            Statement::ExplainChange(change) => self.parts(change),
             Statement::CreateTableAs(create) => Ok(of(&create.query)),
             Statement::Declare(declare) => self.parts(&declare.statement.statement),
             Statement::CopyTo(CopyTo { copied: Copied::Query(query), .. }) => Ok(of(query)),

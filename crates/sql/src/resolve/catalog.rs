@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_plan::bounds::Promises;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::sqlparser::ast;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
@@ -78,6 +79,21 @@ pub trait Catalog: Sync {
     fn never_has_rows(&self, name: &str) -> bool {
         let _ = name;
         false
+    }
+
+    /// What watermarks say of changes to come of a relation's rows, UPDATE and DELETE left aside;
+    /// `None` for nothing.
+    fn promises(&self, relation: &str) -> Option<Promises> {
+        let _ = relation;
+        None
+    }
+
+    /// Whether no two rows of a relation agree in these columns (positions in its schema): they hold
+    /// its primary key, or another one.
+    fn has_key(&self, relation: &str, columns: &[usize]) -> bool {
+        let holds = |key: &[usize]| !key.is_empty() && key.iter().all(|column| columns.contains(column));
+        self.relation(relation).is_some_and(|relation| holds(&relation.primary_key))
+            || self.unique_keys(relation).iter().any(|key| holds(key))
     }
 
     /// Whether a relation is indexed by these columns (positions in its schema), in some order, and

@@ -165,6 +165,25 @@ const STATEFUL: &[(&str, &str)] = &[
         "SELECT m.k, m.n FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY t MEASURES count(up.*) AS n
          PATTERN (strt up+) DEFINE up AS x > PREV(x)) AS m",
     ),
+    ("join within a band", "SELECT a.x, b.x AS y FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - 2 AND a.t + 2"),
+    (
+        "left join within a band",
+        "SELECT a.x, b.x AS y FROM a LEFT JOIN b ON a.k = b.k AND b.t > a.t AND b.t - a.t <= 3 AND b.x > 500",
+    ),
+    ("join of neighbours without a key", "SELECT a.x, b.x AS y FROM a JOIN b ON abs(a.t - b.t) <= 2"),
+    (
+        "semi join within a band",
+        "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.t >= a.t - 3 AND b.t < a.t)",
+    ),
+    ("count within a band", "SELECT t, (SELECT count(*) FROM b WHERE b.t BETWEEN a.t - 3 AND a.t) AS n FROM a"),
+    ("sets of groups", "SELECT k, x, sum(t), grouping(k, x) FROM a GROUP BY GROUPING SETS ((k, x), (k), ())"),
+    ("cube", "SELECT k, t, count(*) FROM a GROUP BY CUBE (k, t)"),
+    ("filter by the clock", "SELECT k, sum(x) FROM a WHERE to_timestamp(t) < now() - INTERVAL '1 day' GROUP BY k"),
+    (
+        "recursion",
+        "WITH RECURSIVE r (t, k) AS (SELECT t, k FROM a WHERE t % 10 = 1
+         UNION SELECT a.t, r.k FROM r JOIN a ON a.t = r.t + 1 WHERE a.t % 10 <> 1) SELECT k, count(*) FROM r GROUP BY k",
+    ),
     ("joins of three", "SELECT a.k, count(*) AS n FROM a JOIN b ON a.t = b.t JOIN a c ON b.t = c.t GROUP BY a.k"),
 ];
 

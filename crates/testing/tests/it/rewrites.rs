@@ -199,7 +199,7 @@ fn part(rng: &mut Rng, plans: &mut Plans, builder: &mut Builder) -> Arc<Plan> {
 fn conditions_behind_indexes() {
     use JoinKind::{Full, Inner, Left, LeftAnti, LeftSemi, Right};
     // Every relation has an index on any of its columns.
-    let facts = Facts { indexes: &|_, _| true };
+    let facts = Facts { indexes: &|_, _| true, ..Facts::default() };
     let rewrite = |plan: &Arc<Plan>| alone("conditions behind indexes", plan, &facts);
     kept_by("conditions_behind_indexes", 600, rewrite, |rng, plans, builder| {
         let left = part(rng, plans, builder);
@@ -214,6 +214,31 @@ fn conditions_behind_indexes() {
         let residual = Expr::IsNotNull(Box::new(Expr::Column(both.columns()[at].clone())));
         let residual = rng.chance(40).then_some(residual);
         Some(builder.join(&left, &right, JoinOn { residual, ..JoinOn::new(kind, &key) }))
+    });
+}
+
+#[test]
+fn joins_within_bands() {
+    use JoinKind::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right};
+    let rewrite = |plan: &Arc<Plan>| alone("joins within bands", plan, &Facts::default());
+    kept_by("joins_within_bands", 600, rewrite, |rng, plans, builder| {
+        let left = part(rng, plans, builder);
+        let right = if rng.chance(70) { part(rng, plans, builder) } else { leaf(rng, plans, builder) };
+        let mut key = pairs(rng, &left, &right, 3);
+        let near = key.iter().position(|(at, _)| types(&left)[*at].is_integer())?;
+        let (l, r) = key.remove(near);
+        key.truncate(rng.below(2));
+        let columns = Plan::join_schema(&left, &right).columns();
+        let [l, r] = [l, width(&left) + r].map(|at| Expr::Column(columns[at].clone()));
+        let (low, high) = (rng.below(3) as i64 - 2, rng.below(3) as i64);
+        let residual = match rng.below(4) {
+            0 => l.clone().gt_eq(r.clone() + lit(low)).and(l.lt(r + lit(high))),
+            1 => r.clone().between(l.clone() - lit(high), l - lit(low)),
+            2 => (l.clone() - r.clone()).gt_eq(lit(low)).and((l - r).lt_eq(lit(high))),
+            _ => l.clone().gt(r.clone()).and((r + lit(high)).gt_eq(l)),
+        };
+        let kind = *rng.pick(&[Inner, Inner, Left, Right, LeftSemi, LeftAnti, LeftMark]);
+        Some(builder.join(&left, &right, JoinOn { residual: Some(residual), ..JoinOn::new(kind, &key) }))
     });
 }
 

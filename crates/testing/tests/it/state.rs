@@ -65,6 +65,19 @@ const FORMS: &[Form] = &[
     ),
     form("SELECT k, x, t FROM bid ORDER BY x DESC, t FETCH FIRST 3 ROWS WITH TIES", &[]),
     form("SELECT window_end, k, x, sum(x) OVER (PARTITION BY window_end ORDER BY x, k) AS s FROM TUMBLE(bid, t, 4)", BID),
+    form("SELECT k, x, t, lag(x) OVER w AS before, lag(x, 3, 0) OVER w AS third FROM bid WINDOW w AS (PARTITION BY k ORDER BY t, x)", &[]),
+    form("SELECT k, x, t, lead(x, 2) OVER w AS later, lag(t) OVER w AS before FROM bid WINDOW w AS (PARTITION BY k ORDER BY t)", &[]),
+    form("SELECT k, x, t, sum(x) OVER (PARTITION BY k ORDER BY t RANGE 3 PRECEDING) AS s FROM bid", &[]),
+    form("SELECT k, x, t, max(x) OVER w AS most, count(*) OVER w AS n FROM bid WINDOW w AS (ORDER BY t RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)", &[]),
+    form("SELECT k, x, t, sum(x) OVER (PARTITION BY k ORDER BY t, x ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM bid", &[]),
+    form("SELECT k, x, t, min(x) OVER (ORDER BY t GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES) AS m, lag(x, 2) OVER (ORDER BY t) AS l FROM bid", &[]),
+    form("SELECT k, x, t, sum(x) OVER (PARTITION BY k ORDER BY t) AS s, first_value(x) OVER (PARTITION BY k ORDER BY t DESC) AS f FROM bid", &[]),
+    form("SELECT t, count(*) AS n, sum(d) AS d FROM (SELECT t, x - lag(x) OVER (PARTITION BY k ORDER BY t, x) AS d FROM bid) AS g GROUP BY t", &[]),
+    form("SELECT t, max(s) AS s FROM (SELECT t, sum(x) OVER (PARTITION BY k ORDER BY t) AS s FROM bid) AS g GROUP BY t", &[]),
+    form(
+        "SELECT window_end, sum(d) AS d FROM TUMBLE((SELECT t, x - lag(x) OVER (PARTITION BY k ORDER BY t, x) AS d FROM bid), t, 4) GROUP BY window_end",
+        BID,
+    ),
     form(
         "SELECT b.window_end, b.k, b.x, a.x AS ax FROM TUMBLE(bid, t, 4) AS b
          JOIN TUMBLE(ask, t, 4) AS a ON b.k = a.k AND b.window_end = a.window_end",

@@ -40,6 +40,7 @@ impl Manner {
             Statement::Select { .. }
             | Statement::Declare(_)
             | Statement::Explain(_)
+            | Statement::ExplainChange(_)
             | Statement::Show(_)
             | Statement::Describe { .. } => Manner::Reads,
             Statement::Insert(_) => Manner::Adds,

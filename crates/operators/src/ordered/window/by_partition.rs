@@ -54,11 +54,15 @@ impl<T: Kept> ByPartition<T> {
         Some(kept)
     }
 
+    /// Forgets all partitions.
+    pub(super) fn forget(&mut self) {
+        (self.by_hash, self.bytes) = (HashMap::new(), 0);
+    }
+
     /// Forgets partitions below a floor; all of them if their rows are cut.
     pub(super) fn set_floor(&mut self, floor: Floor) {
         if !self.key.contains(&floor.column) {
-            (self.by_hash, self.bytes) = (HashMap::new(), 0);
-            return;
+            return self.forget();
         }
         self.by_hash.retain(|_, all| {
             all.retain(|kept| {

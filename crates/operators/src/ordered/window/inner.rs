@@ -100,6 +100,11 @@ impl Inner {
         splices.iter().map(|splice| partition.splice(spec, splice)).collect()
     }
 
+    /// Drops all leaves.
+    pub(super) fn forget(&mut self) {
+        self.partitions.forget();
+    }
+
     pub(super) fn set_floor(&mut self, floor: Floor) {
         self.partitions.set_floor(floor);
     }

@@ -9,6 +9,7 @@ use anabranch_batch::{Batch, Time};
 use anabranch_spec::order::SortKey;
 use arrow::array::{ArrayRef, StringViewArray};
 
+use super::aged::AgedRows;
 use super::frames::{Frames, Results};
 use super::inner::{Inner, LEAF_PARTITION_ROWS_MIN};
 use super::leaf_partition::{LeafPartition, Outcome};
@@ -30,6 +31,8 @@ pub struct WindowTactic {
     trace: OrderedTrace,
     pub(super) tails: Tails,
     pub(super) inner: Inner,
+    /// Rows that leave.
+    aged: AgedRows,
 }
 
 impl WindowTactic {
@@ -55,6 +58,7 @@ impl WindowTactic {
             inner: Inner::new(&spec, order, leaf),
             trace: OrderedTrace::new(layout, spec.effort),
             pending: Pending::default(),
+            aged: AgedRows::default(),
             spec,
         }
     }
@@ -163,6 +167,7 @@ impl Timed for WindowTactic {
         let mut times = touched_times(&touched.of_row, touched.batch.times());
         self.take_in(&touched, &mut times, out);
         let Touched { batch, keys, .. } = touched;
+        let batch = self.aged.with_leaving(batch, &self.spec.window.partition);
         if times.iter().all(Vec::is_empty) {
             return self.trace.defer(batch, upto);
         }
@@ -175,11 +180,17 @@ impl Timed for WindowTactic {
     }
 
     fn free(&mut self, passed: &[Passed]) {
-        if let Some(first) = passed.first() {
+        let Some(first) = passed.first() else { return };
+        if self.spec.window.partition.contains(&first.column) {
             let floor = Floor { column: first.column, below: first.below };
             self.trace.set_floor(floor);
             self.tails.set_floor(floor);
             self.inner.set_floor(floor);
+        } else if let Some(reach) = self.spec.window.reach() {
+            // (Leaves tell results of rows that lack others now.)
+            if self.aged.look(&self.trace, &reach, first.column, first.below) {
+                self.inner.forget();
+            }
         }
     }
 
@@ -196,6 +207,6 @@ impl Timed for WindowTactic {
     }
 
     fn size_bytes(&self) -> usize {
-        self.pending.size_bytes() + self.trace.size_bytes() + self.tails.size_bytes() + self.inner.size_bytes()
+        self.pending.size_bytes() + self.trace.size_bytes() + self.tails.size_bytes() + self.inner.size_bytes() + self.aged.size_bytes()
     }
 }

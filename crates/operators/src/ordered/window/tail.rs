@@ -15,7 +15,7 @@ use anabranch_batch::Columns;
 use anabranch_batch::gather::{self, compact_views};
 use anabranch_spec::aggregate::AggregateCall;
 use anabranch_spec::frame::{Exclude, FrameBound};
-use anabranch_spec::window::{Place, WindowCall, WindowFunction};
+use anabranch_spec::window::{Place, Window, WindowCall, WindowFunction};
 use arrow::array::{Array, ArrayRef, UInt32Array};
 
 use super::by_partition::Kept;
@@ -26,18 +26,8 @@ use super::spec::WindowSpec;
 use crate::ordered::versions::Version;
 
 /// Whether no frame of these calls reaches a row behind its own or leaves rows out.
-pub(super) fn reaches_back_only(calls: &[WindowCall]) -> bool {
-    let is_back = |bound: FrameBound| match bound {
-        FrameBound::Rows(rows) => rows <= 0,
-        FrameBound::Peers(groups) => groups <= 0,
-        FrameBound::First | FrameBound::Key(_) => true,
-        FrameBound::Last => false,
-    };
-    let ends_back = |bound: FrameBound| is_back(bound) && !matches!(bound, FrameBound::First | FrameBound::Key(_));
-    calls.iter().all(|WindowCall { function, frame }| {
-        let is_of_frame = matches!(function, WindowFunction::Aggregate(_) | WindowFunction::Value { .. });
-        is_of_frame && is_back(frame.start) && ends_back(frame.end) && frame.exclude == Exclude::Nothing
-    })
+pub(super) fn reaches_back_only(window: &Window) -> bool {
+    window.reaches_back_only() && window.calls.iter().all(|call| call.frame.exclude == Exclude::Nothing)
 }
 
 /// Whether some frame counts peers: a row that is a peer of the last one would change its result.

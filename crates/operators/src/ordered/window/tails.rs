@@ -32,7 +32,7 @@ pub(super) struct Tails {
 impl Tails {
     pub(super) fn new(spec: &WindowSpec, order: RowOrder, rows_min: usize) -> Tails {
         Tails {
-            rows_min: reaches_back_only(&spec.window.calls).then_some(rows_min),
+            rows_min: reaches_back_only(&spec.window).then_some(rows_min),
             tails: ByPartition::new(spec.window.partition.clone()),
             order,
             counts_peers: counts_peers(&spec.window.calls),

@@ -145,6 +145,7 @@ impl Input<'_> {
             self.eat(words);
         }
         let mut emit = EmitClause::Changes;
+        let mut relation = None;
         let query = match self.word(0).as_deref() {
             Some("SELECT" | "WITH" | "VALUES" | "TABLE") => self.select_query()?,
             Some("CREATE") => match self.create()? {
@@ -158,18 +159,34 @@ impl Input<'_> {
                 Statement::Subscribe(subscribe) => subscribe.query,
                 _ => return Err(explain_what()),
             },
-            Some("INSERT" | "UPDATE" | "DELETE" | "COPY") => return Err(explain_what()),
+            Some("INSERT" | "UPDATE" | "DELETE") => return self.explain_change(shows),
+            Some("COPY") => return Err(explain_what()),
             None if self.parser.peek_token_ref().token == Token::LParen => self.select_query()?,
             _ => {
                 let _ = self.eat("MATERIALIZED VIEW") || self.eat("VIEW");
                 let name = self.name()?;
-                all_of(&name)?
+                let query = all_of(&name)?;
+                relation = Some(name);
+                query
             }
         };
         if let EmitClause::Changes = emit {
             emit = self.emit();
         }
-        Ok(Statement::Explain(Explain { shows, query, emit }))
+        Ok(Statement::Explain(Explain { shows, query, relation, emit }))
+    }
+
+    fn explain_change(&mut self, shows: Shows) -> Result<Statement> {
+        if shows != Shows::Plan {
+            let hint = "The change would be made. Write EXPLAIN alone: it shows how its rows are found.";
+            return Err(SqlError::unsupported("EXPLAIN of a change with options", hint));
+        }
+        let change = match self.word(0).as_deref() {
+            Some("INSERT") => self.insert()?,
+            Some("UPDATE") => self.update()?,
+            _ => self.delete()?,
+        };
+        Ok(Statement::ExplainChange(Box::new(change)))
     }
 
     pub(super) fn show(&mut self) -> Result<Statement> {
@@ -329,6 +346,6 @@ fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
 fn explain_what() -> SqlError {
     SqlError::unsupported(
         "EXPLAIN of this statement",
-        "EXPLAIN takes a query, a view's name, CREATE VIEW or CREATE MATERIALIZED VIEW.",
+        "EXPLAIN takes a query, a view's name, CREATE VIEW, CREATE MATERIALIZED VIEW, INSERT, UPDATE or DELETE.",
     )
 }

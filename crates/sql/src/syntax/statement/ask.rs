@@ -112,6 +112,8 @@ pub struct Explain {
     pub shows: Shows,
     /// The query.
     pub query: Box<ast::Query>,
+    /// The relation that is named alone, in place of a query.
+    pub relation: Option<String>,
     /// When rows appear, of a view with that query.
     pub emit: EmitClause,
 }

@@ -86,6 +86,8 @@ pub enum Statement {
     Subscribe(Subscribe),
     /// `EXPLAIN`.
     Explain(Explain),
+    /// `EXPLAIN` of an INSERT, UPDATE or DELETE.
+    ExplainChange(Box<Statement>),
     /// `SHOW`.
     Show(Show),
     /// Columns of a relation.
