@@ -139,13 +139,14 @@ impl Builder {
     }
 
     /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. No
-    /// reader will tell times before `since` apart. The run may be empty; one of very many rows has
-    /// several parts.
+    /// reader will tell times before `since` apart, so updates up to it may be earlier than `lower`.
+    /// The run may be empty; one of very many rows has several parts.
     ///
     /// # Panics
-    /// If an update held is earlier than `lower`, or `since` is not before `upper`.
+    /// If an update held is between `since` and `lower`, or `since` is not before `upper`.
     pub fn seal(&mut self, lower: Time, upper: Time, since: Time) -> Run {
-        assert!(self.min_time().is_none_or(|time| lower <= time), "no update is earlier than the last sealed upper");
+        let is_told = |time: Time| lower <= time || time <= since;
+        assert!(self.min_time().is_none_or(is_told), "no update is earlier than the last sealed upper");
         assert!(since == Time::MIN || since < upper, "times are moved inside the interval only");
         let due = self.take_before(upper);
         let is_due = |piece: &mut Arc<Run>| upper == END || piece.time_max() < upper;

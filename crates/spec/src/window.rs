@@ -68,6 +68,8 @@ pub struct FrameReach {
     pub ahead_rows: usize,
     /// and so many groups of peers.
     pub ahead_groups: usize,
+    /// Some frame begins or ends with a group: peers before the row may be in it.
+    pub has_groups: bool,
     /// Columns of the values that frames begin from.
     pub from: Vec<usize>,
 }
@@ -80,6 +82,7 @@ impl FrameReach {
 
     fn add(&mut self, bound: FrameBound) -> Option<()> {
         let size = |steps: i64| usize::try_from(steps.unsigned_abs()).ok();
+        self.has_groups |= matches!(bound, FrameBound::Peers(_));
         let (place, steps) = match bound {
             FrameBound::Rows(steps) if steps < 0 => (&mut self.back_rows, size(steps)?),
             FrameBound::Rows(steps) => (&mut self.ahead_rows, size(steps)?),
@@ -117,10 +120,11 @@ impl Window {
             FrameBound::First | FrameBound::Key(_) => true,
             FrameBound::Last => false,
         };
-        let ends_back = |bound: FrameBound| matches!(bound, FrameBound::Rows(_) | FrameBound::Peers(_)) && is_back(bound);
-        self.calls.iter().all(|WindowCall { function, frame }| {
-            is_of_frame(function) && is_back(frame.start) && ends_back(frame.end)
-        })
+        let ends_back =
+            |bound: FrameBound| matches!(bound, FrameBound::Rows(_) | FrameBound::Peers(_)) && is_back(bound);
+        self.calls
+            .iter()
+            .all(|WindowCall { function, frame }| is_of_frame(function) && is_back(frame.start) && ends_back(frame.end))
     }
 }
 
@@ -148,7 +152,7 @@ mod tests {
         let reach = FrameReach { back_rows: 3, ahead_rows: 2, ..FrameReach::default() };
         assert_eq!((lag_and_lead.reach(), lag_and_lead.reaches_back_only()), (Some(reach), false));
         let groups = window(&[(Peers(-2), Peers(0)), (Key(4), Peers(0))]);
-        let reach = FrameReach { back_groups: 2, from: vec![4], ..FrameReach::default() };
+        let reach = FrameReach { back_groups: 2, has_groups: true, from: vec![4], ..FrameReach::default() };
         assert_eq!((groups.reach(), groups.reaches_back_only()), (Some(reach), true));
         let running = window(&[(First, Rows(0))]);
         assert_eq!((running.reach(), running.reaches_back_only()), (None, true));

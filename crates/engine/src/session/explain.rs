@@ -54,7 +54,7 @@ impl Session {
         let looked_up = looked_up.map(|name| format!("  -- looks the listed keys up in {name}"));
         let head = format!("{words} {table}{}", looked_up.unwrap_or_default());
         let below = self.plan_lines(planned)?.into_iter().map(|line| format!("  {line}"));
-        text_rows("plan", std::iter::once(head).chain(below).collect())
+        text_rows("plan", std::iter::once(head).chain(below))
     }
 
     fn plan_lines(&mut self, mut planned: Planned) -> Result<Vec<String>, Error> {

@@ -77,7 +77,7 @@ impl Session {
         all.into_iter().map(|(_, counted)| counted).collect()
     }
 
-    fn rows_held(&self, standing: &Standing) -> String {
+    fn rows_held(&mut self, standing: &Standing) -> String {
         let stats = self.arrangements().into_iter().find(|stats| stats.arrangement == standing.arrangement);
         let held = stats.map(|stats| format!("{} rows in {} held, ", stats.rows, readable_bytes(stats.bytes)));
         format!("{}counted since {}", held.unwrap_or_default(), moment(standing.since))

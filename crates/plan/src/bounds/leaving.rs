@@ -59,7 +59,8 @@ pub fn state(plan: &Plan, promised: &dyn Promised) -> LeavingState {
         Node::Window { input, window } => {
             let below = of(input);
             let of_partition = window.partition.iter();
-            let of_partition = of_partition.filter_map(|&column| Some(Leaving { column, below: below[column].clone()? }));
+            let of_partition =
+                of_partition.filter_map(|&column| Some(Leaving { column, below: below[column].clone()? }));
             LeavingState::OfInputs(vec![of_partition.chain(passed_by_frames(window, &below)).collect()])
         }
         Node::SetOperation { .. } => {

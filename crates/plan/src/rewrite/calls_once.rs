@@ -21,11 +21,61 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema};
 use datafusion_expr::{Expr, ExprSchemable, Operator, Volatility};
 
-use super::build::{column, field, schema, width};
+use super::build::{choose, column, field, replace, schema, width};
 use crate::ir::{Node, Plan};
 
-/// The stage with its shared calls in a stage below, if there are some.
+/// The stage with its shared calls in a stage below, or with those of a stage below handed on to it,
+/// if there are some.
 pub(super) fn once(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
+    handed_on(plan).or_else(|| within_stage(plan))
+}
+
+/// A stage over another one, whose condition has calls that the upper one computes again: the lower
+/// one shows them.
+fn handed_on(plan: &Plan) -> Option<Arc<Plan>> {
+    let Node::Stage { input: lower, filter, project } = &plan.node else { return None };
+    let Node::Stage { input, filter: conditions, project: shown } = &lower.node else { return None };
+    let first = conditions.first()?;
+    if conditions.iter().any(is_looked_up) {
+        return None;
+    }
+    let mut computed = Vec::new();
+    add_computed(first, &input.schema, &mut computed);
+    let is_read = |call: &Expr| filter.iter().chain(project).any(|expr| n_times(call, expr) > 0);
+    let found =
+        computed.into_iter().find_map(|call| Some((call, above(call, lower, shown)?)).filter(|(_, c)| is_read(c)));
+    let (call, call_above) = found?;
+    let n_shown = shown.len();
+    let fields = (0..n_shown).map(|at| field(lower, at));
+    let fields = fields.chain([("call".to_owned(), call.get_type(&input.schema).ok()?, true)]);
+    let all = schema(fields);
+    let in_place = |expr: &Expr| replaced(expr.clone(), &call_above, all.field(n_shown).name());
+    let (filter, project): (Vec<Expr>, Vec<Expr>) =
+        (filter.iter().map(in_place).collect(), project.iter().map(in_place).collect());
+    let shown = shown.iter().chain([call]).cloned().collect();
+    let node = Node::Stage { input: Arc::clone(input), filter: conditions.clone(), project: shown };
+    let lower = Arc::new(Plan { node, schema: all });
+    // (Columns that only the call read go no further.)
+    let is_wanted = |at: &usize| is_named(lower.schema.field(*at).name(), filter.iter().chain(&project));
+    let wanted: Vec<usize> = (0..=n_shown).filter(is_wanted).collect();
+    let node = Node::Stage { input: choose(&lower, &wanted), filter, project };
+    Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
+}
+
+/// An expression below a stage as the stage's columns have it, if it shows all that is read.
+fn above(expr: &Expr, stage: &Plan, shown: &[Expr]) -> Option<Expr> {
+    let place = |column: &Column| {
+        shown.iter().position(|expr| matches!(expr, Expr::Column(shown) if shown.name == column.name))
+    };
+    expr.column_refs().iter().all(|column| place(column).is_some()).then(|| {
+        replace(expr, &|column| match place(column) {
+            Some(at) => Expr::Column(Column::from_name(stage.schema.field(at).name())),
+            None => Expr::Column(column.clone()),
+        })
+    })
+}
+
+fn within_stage(plan: &Plan) -> Option<Arc<Plan>> {
     let Node::Stage { input, filter, project } = &plan.node else { return None };
     let first = filter.first()?;
     if filter.iter().any(is_looked_up) {
@@ -60,11 +110,8 @@ pub(super) fn once(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     let filter: Vec<Expr> = filter.iter().map(in_place).collect();
     let project: Vec<Expr> = project.iter().map(in_place).collect();
     // (Columns that only the calls read go no further.)
-    let read = |at: &usize| {
-        let name = all.field(*at).name();
-        filter.iter().chain(&project).any(|expr| expr.column_refs().iter().any(|column| column.name == *name))
-    };
-    let kept: Vec<usize> = (0..fields.len()).filter(read).collect();
+    let is_read = |at: &usize| is_named(all.field(*at).name(), filter.iter().chain(&project));
+    let kept: Vec<usize> = (0..fields.len()).filter(is_read).collect();
     let below = kept.iter().map(|&at| match at.checked_sub(n_columns) {
         Some(n) => calls[n].clone(),
         None => column(input, at),
@@ -79,6 +126,11 @@ pub(super) fn once(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     };
     let node = Node::Stage { input: Arc::new(below), filter, project };
     Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
+}
+
+/// Whether some expression reads a column of this name.
+fn is_named<'a>(name: &str, mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
+    exprs.any(|expr| expr.column_refs().iter().any(|column| column.name == name))
 }
 
 /// Whether rows may be looked up by a condition.

@@ -47,6 +47,15 @@ const FORMS: &[(&str, &str)] = &[
         "last rows of keys, tied",
         "SELECT k, x, n FROM (SELECT *, rank() OVER (PARTITION BY k ORDER BY t DESC) AS n FROM bid) AS r WHERE n <= 5",
     ),
+    (
+        "neighbours",
+        "SELECT k, x - lag(x) OVER w AS d, lead(t) OVER w AS later FROM bid WINDOW w AS (PARTITION BY k ORDER BY t, x)",
+    ),
+    (
+        "ranges",
+        "SELECT k, sum(x) OVER (PARTITION BY k ORDER BY t RANGE 50 PRECEDING) AS s,
+                max(x) OVER (PARTITION BY k ORDER BY t ROWS 3 PRECEDING) AS m FROM bid",
+    ),
     ("over", "SELECT window_end, sum(x) OVER (PARTITION BY window_end, k) FROM TUMBLE(bid, t, 200)"),
     (
         "join of windows",

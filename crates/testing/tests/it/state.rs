@@ -363,6 +363,14 @@ fn memory_of_windows_is_flat() {
 }
 
 #[test]
+fn memory_of_frames_is_flat() {
+    for form in ["neighbours", "ranges"] {
+        let (is_flat, said) = endless(form);
+        assert!(is_flat, "{said}");
+    }
+}
+
+#[test]
 fn memory_of_sessions_and_patterns_is_flat() {
     for form in ["as-of join forward", "as-of join within a tolerance", "sessions", "row patterns"] {
         let (is_flat, said) = endless(form);

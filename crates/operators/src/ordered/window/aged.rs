@@ -93,7 +93,9 @@ impl AgedRows {
 /// computed.
 fn n_unreached(rows: &[Below], reach: &FrameReach) -> usize {
     let undecided = before(rows, rows.len(), reach.ahead_rows, reach.ahead_groups);
-    before(rows, undecided, reach.back_rows, reach.back_groups)
+    // (The first undecided row may have peers before it. A row that comes has none here.)
+    let n_own = usize::from(reach.has_groups && undecided < rows.len());
+    before(rows, undecided, reach.back_rows, reach.back_groups + n_own)
 }
 
 /// The first of so many rows before a place, or of so many groups of peers, whichever is further.
@@ -118,12 +120,17 @@ mod tests {
     fn what_frames_reach_stays() {
         let rows: Vec<Below> = [1, 2, 2, 2, 5, 5, 7].into_iter().map(|value| ((0, value as u32), 1, value)).collect();
         let n_unreached = |back_rows, back_groups, ahead_rows, ahead_groups| {
-            n_unreached(&rows, &FrameReach { back_rows, back_groups, ahead_rows, ahead_groups, from: vec![] })
+            let has_groups = back_groups > 0 || ahead_groups > 0;
+            let reach = FrameReach { back_rows, back_groups, ahead_rows, ahead_groups, has_groups, from: vec![] };
+            n_unreached(&rows, &reach)
         };
         assert_eq!(n_unreached(0, 0, 0, 0), 7);
         assert_eq!((n_unreached(2, 0, 0, 0), n_unreached(9, 0, 0, 0)), (5, 0));
         assert_eq!((n_unreached(0, 2, 0, 0), n_unreached(0, 3, 0, 0), n_unreached(1, 2, 0, 0)), (4, 1, 4));
         // The last three rows may change: what they reach stays as well.
-        assert_eq!((n_unreached(1, 0, 3, 0), n_unreached(0, 1, 3, 0), n_unreached(0, 0, 0, 2)), (3, 1, 4));
+        assert_eq!((n_unreached(1, 0, 3, 0), n_unreached(0, 1, 3, 0), n_unreached(0, 0, 0, 2)), (3, 0, 1));
+        // The peers of a row that may change stay, too.
+        let of_peers = FrameReach { ahead_rows: 4, has_groups: true, ..FrameReach::default() };
+        assert_eq!(super::n_unreached(&rows, &of_peers), 1);
     }
 }

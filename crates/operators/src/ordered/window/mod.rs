@@ -28,6 +28,8 @@
 //! as places), `region` (which rows a change concerns), `leaf_partition` and `inner`; `tactic`.
 
 mod aged;
+#[cfg(test)]
+mod aged_tests;
 mod by_partition;
 mod extremes;
 mod frames;

@@ -207,6 +207,10 @@ impl Timed for WindowTactic {
     }
 
     fn size_bytes(&self) -> usize {
-        self.pending.size_bytes() + self.trace.size_bytes() + self.tails.size_bytes() + self.inner.size_bytes() + self.aged.size_bytes()
+        self.pending.size_bytes()
+            + self.trace.size_bytes()
+            + self.tails.size_bytes()
+            + self.inner.size_bytes()
+            + self.aged.size_bytes()
     }
 }

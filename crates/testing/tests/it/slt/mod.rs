@@ -179,6 +179,7 @@ files!(
     sessions,
     setops,
     settings,
+    shared_calls,
     shared_columns,
     side_by_side,
     splits,
