@@ -10,6 +10,8 @@
 //! connector's, which refuses those it does not know (see [`unknown_option`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -18,6 +20,7 @@ use arrow::datatypes::{Field, SchemaRef};
 pub use crate::duration::duration_micros;
 use crate::error::Error;
 use crate::nearest::nearest;
+use crate::session::plain_content;
 
 /// Opens readers of one kind of outside system.
 pub trait Connector: Send + Sync {
@@ -39,6 +42,24 @@ pub trait Connector: Send + Sync {
     fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
         let _ = spec;
         Ok(None)
+    }
+
+    /// The files that a `COPY` reads as text, csv or in the binary format, in order; at least one.
+    /// `None` of a connector whose rows are not those of files.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn files(&self, spec: &SourceSpec) -> Result<Option<Vec<PathBuf>>, Error> {
+        let _ = spec;
+        Ok(None)
+    }
+
+    /// The bytes of such a file, unpacked.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file cannot be read.
+    fn content(&self, file: &Path) -> Result<Box<dyn Read + Send>, Error> {
+        plain_content(file)
     }
 
     /// Opens a reader that goes on where another of the same options had told that it was. Its rows

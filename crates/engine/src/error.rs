@@ -104,9 +104,9 @@ impl Error {
         Error::new(ErrorKind::Data, message)
     }
 
-    /// Something outside did not answer.
+    /// Something outside did not answer. The number that the system has for its reason is left out.
     pub fn unavailable(message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Unavailable, message)
+        Error::new(ErrorKind::Unavailable, without_number(message.into()))
     }
 
     /// The thing is gone.
@@ -298,4 +298,11 @@ mod tests {
     fn a_position_outside_the_script_is_left_out() {
         assert_eq!(Error::invalid("x").at(99).render("select"), "error: x");
     }
+}
+
+/// A message without the number that the system has for its reason.
+fn without_number(message: String) -> String {
+    let Some((before, behind)) = message.split_once(" (os error ") else { return message };
+    let behind = behind.split_once(')').map_or("", |(_, behind)| behind);
+    format!("{before}{behind}")
 }
