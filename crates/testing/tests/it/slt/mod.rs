@@ -164,6 +164,7 @@ files!(
     prepared,
     queries,
     random,
+    read_texts,
     recursive,
     recursive_outer,
     references,
