@@ -18,9 +18,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 
 pub use crate::duration::duration_micros;
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::nearest::nearest;
-use crate::session::plain_content;
 
 /// Opens readers of one kind of outside system.
 pub trait Connector: Send + Sync {
@@ -173,4 +172,12 @@ pub fn unknown_option(connector: &str, option: &str, known: &[&str]) -> Error {
         None => list,
     };
     Error::invalid(format!("connector \"{connector}\" has no option \"{option}\"")).with_hint(hint)
+}
+
+/// The bytes of a file as they lie on disk.
+pub(crate) fn plain_content(file: &Path) -> Result<Box<dyn Read + Send>, Error> {
+    match std::fs::File::open(file) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(of_file(&file.display().to_string(), "read", &error)),
+    }
 }

@@ -306,3 +306,13 @@ fn without_number(message: String) -> String {
     let behind = behind.split_once(')').map_or("", |(_, behind)| behind);
     format!("{before}{behind}")
 }
+
+/// The error of a file that cannot be read or written.
+pub(crate) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => "58P01",
+        std::io::ErrorKind::PermissionDenied => "42501",
+        _ => "58030",
+    };
+    Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
+}

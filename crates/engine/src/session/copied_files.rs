@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anabranch_sql::statement::{CopyFrom, CopyOptions};
 
-use super::copying::of_file;
 use super::outcome::Outcome;
 use super::state::Session;
 use super::state::copying::{CopyIn, PIECE_BYTES};
 use crate::catalog::Object;
-use crate::connector::{ReadProgress, SourceSpec};
-use crate::error::Error;
+use crate::connector::{ReadProgress, SourceSpec, plain_content};
+use crate::error::{Error, of_file};
 
 /// The endings of files that connectors read.
 const ENDINGS_OF_CONNECTORS: [&str; 6] = ["parquet", "pq", "json", "jsonl", "ndjson", "tbl"];
@@ -41,7 +40,10 @@ impl Session {
         let place = Path::new(path);
         let files = match place.is_file() {
             true => Some(vec![place.to_owned()]),
-            false => self.connector("file")?.files(spec)?,
+            false => match self.connector("file") {
+                Ok(connector) => connector.files(spec)?,
+                Err(_) => Some(vec![place.to_owned()]),
+            },
         };
         let Some(files) = files else { return Ok(None) };
         let ending = files.first().map(|file| ending_of(file)).unwrap_or_default();
@@ -109,14 +111,6 @@ impl Session {
             Ok(connector) => connector.content(file),
             Err(_) => plain_content(file),
         }
-    }
-}
-
-/// The bytes of a file as they lie on disk.
-pub(crate) fn plain_content(file: &Path) -> Result<Box<dyn Read + Send>, Error> {
-    match std::fs::File::open(file) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(error) => Err(of_file(&file.display().to_string(), "read", &error)),
     }
 }
 

@@ -21,7 +21,6 @@ use arrow::datatypes::{Field, Schema};
 
 use super::commit::target;
 use super::copied_keys::line_of;
-use super::copying::of_file;
 use super::keys::SeenKeys;
 use super::outcome::{Outcome, SourceState, SourceStatus};
 use super::state::Session;
@@ -29,7 +28,7 @@ use crate::catalog::{Arrival, Object};
 use crate::coerce::coerce;
 use crate::connector::{Poll, ReadProgress, SourceReader, SourceSpec};
 use crate::copy::lines::Lines;
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::nearest::nearest;
 use crate::spool::Spool;
 

@@ -27,7 +27,7 @@ use crate::copy::decode::{Block, Decoder};
 use crate::copy::encode::Encoder;
 use crate::copy::lines::Lines;
 use crate::copy::options::{CopyFormat, CopyKind, Way};
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::spool::Spool;
 
 impl Session {
@@ -306,15 +306,6 @@ impl Session {
         }
         result
     }
-}
-
-pub(super) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
-    let code = match error.kind() {
-        std::io::ErrorKind::NotFound => "58P01",
-        std::io::ErrorKind::PermissionDenied => "42501",
-        _ => "58030",
-    };
-    Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
 }
 
 /// The endings that tell how a file is read, but for those of CSV.

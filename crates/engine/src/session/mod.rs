@@ -101,7 +101,6 @@ mod waiting;
 mod write;
 
 pub(crate) use context::{Named, PlanContext};
-pub(crate) use copied_files::plain_content;
 pub(crate) use cursor::fetch_deadline;
 pub use durable::{DumpOptions, SourceRows, dump, dump_on, dump_with};
 pub(crate) use latest::{CatalogFacts, EngineMoment, Latest};
