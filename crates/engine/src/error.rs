@@ -284,22 +284,6 @@ impl From<arrow::error::ArrowError> for Error {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_caret_points_into_the_right_line() {
-        let error = Error::invalid("unknown column").at(9);
-        assert_eq!(error.render("select\n  x"), "error: unknown column\nLINE 2:   x\n          ^");
-    }
-
-    #[test]
-    fn a_position_outside_the_script_is_left_out() {
-        assert_eq!(Error::invalid("x").at(99).render("select"), "error: x");
-    }
-}
-
 /// A message without the number that the system has for its reason.
 fn without_number(message: String) -> String {
     let Some((before, behind)) = message.split_once(" (os error ") else { return message };
@@ -315,4 +299,20 @@ pub(crate) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
         _ => "58030",
     };
     Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_points_into_the_right_line() {
+        let error = Error::invalid("unknown column").at(9);
+        assert_eq!(error.render("select\n  x"), "error: unknown column\nLINE 2:   x\n          ^");
+    }
+
+    #[test]
+    fn a_position_outside_the_script_is_left_out() {
+        assert_eq!(Error::invalid("x").at(99).render("select"), "error: x");
+    }
 }

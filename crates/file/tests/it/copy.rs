@@ -33,6 +33,9 @@ fn the_line_of_a_key_that_is_taken_is_told() {
     }
 }
 
+/// The table, what is shown of it, the options, the file, and the rows.
+type ReadCase<'t> = (&'t str, &'t str, &'t str, &'t [u8], &'t [&'t str]);
+
 /// The rows of a file are those that `COPY .. FROM STDIN` reads of the same bytes: answers are
 /// PostgreSQL's, which reads both alike.
 #[test]
@@ -43,7 +46,7 @@ fn csv_is_read_as_from_the_client() {
     session
         .execute("CREATE TABLE t (k text, s text); CREATE TABLE one (s text); CREATE TABLE n (k int, s text)")
         .unwrap();
-    let cases: [(&str, &str, &str, &[u8], &[&str]); 9] = [
+    let cases: [ReadCase<'_>; 9] = [
         ("t", "k || '/' || s", "", b"k,s\n1,a\n", &["k/s", "1/a"]),
         ("t", "k || '/' || s", "WITH (HEADER)", b"s,k\n1,a\n", &["1/a"]),
         ("t", "k || '/' || s", "", b"1,a\"b,c\"d\n\"x\"\"y\", z \n", &["1/ab,cd", "x\"y/ z "]),

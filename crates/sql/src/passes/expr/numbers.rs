@@ -10,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 use crate::functions::checked::{FloatArithmetic, FloatVerb};
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{DatePart, Extract, PartForm, has_parts};
-use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
+use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_text};
 
 /// `1e2` as 100.
 pub(super) fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
