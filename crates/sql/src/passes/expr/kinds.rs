@@ -107,7 +107,17 @@ fn check_compared(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) ->
     match (Kind::of(&l), Kind::of(&r)) {
         (Some(a), Some(b)) if a != b => no_operator(&l, op, &r),
         _ if is_text(&l) != is_text(&r) => {
-            let choice = |value: &Expr| Choice::of(value, value.to_field(schema).ok()?.1.as_ref());
+            let with_number = is_number(&l) || is_number(&r);
+            let choice = |value: &Expr| {
+                let field = value.to_field(schema).ok()?.1;
+                match value {
+                    // (A parameter of which the client says that it is a text.)
+                    Expr::Placeholder(_) if with_number => {
+                        Choice::of(&Expr::Column(field.name().as_str().into()), &field)
+                    }
+                    value => Choice::of(value, &field),
+                }
+            };
             check_apart(choice(left), op, choice(right))
         }
         _ => Ok(()),
