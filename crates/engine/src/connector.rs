@@ -10,13 +10,15 @@
 //! connector's, which refuses those it does not know (see [`unknown_option`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 
 pub use crate::duration::duration_micros;
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::nearest::nearest;
 
 /// Opens readers of one kind of outside system.
@@ -39,6 +41,24 @@ pub trait Connector: Send + Sync {
     fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {
         let _ = spec;
         Ok(None)
+    }
+
+    /// The files that a `COPY` reads as text, csv or in the binary format, in order; at least one.
+    /// `None` of a connector whose rows are not those of files.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn files(&self, spec: &SourceSpec) -> Result<Option<Vec<PathBuf>>, Error> {
+        let _ = spec;
+        Ok(None)
+    }
+
+    /// The bytes of such a file, unpacked.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file cannot be read.
+    fn content(&self, file: &Path) -> Result<Box<dyn Read + Send>, Error> {
+        plain_content(file)
     }
 
     /// Opens a reader that goes on where another of the same options had told that it was. Its rows
@@ -152,4 +172,12 @@ pub fn unknown_option(connector: &str, option: &str, known: &[&str]) -> Error {
         None => list,
     };
     Error::invalid(format!("connector \"{connector}\" has no option \"{option}\"")).with_hint(hint)
+}
+
+/// The bytes of a file as they lie on disk.
+pub(crate) fn plain_content(file: &Path) -> Result<Box<dyn Read + Send>, Error> {
+    match std::fs::File::open(file) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(of_file(&file.display().to_string(), "read", &error)),
+    }
 }

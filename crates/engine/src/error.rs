@@ -104,9 +104,9 @@ impl Error {
         Error::new(ErrorKind::Data, message)
     }
 
-    /// Something outside did not answer.
+    /// Something outside did not answer. The number that the system has for its reason is left out.
     pub fn unavailable(message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Unavailable, message)
+        Error::new(ErrorKind::Unavailable, without_number(message.into()))
     }
 
     /// The thing is gone.
@@ -282,6 +282,23 @@ impl From<arrow::error::ArrowError> for Error {
             other => Error::data(other.to_string()),
         }
     }
+}
+
+/// A message without the number that the system has for its reason.
+fn without_number(message: String) -> String {
+    let Some((before, behind)) = message.split_once(" (os error ") else { return message };
+    let behind = behind.split_once(')').map_or("", |(_, behind)| behind);
+    format!("{before}{behind}")
+}
+
+/// The error of a file that cannot be read or written.
+pub(crate) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => "58P01",
+        std::io::ErrorKind::PermissionDenied => "42501",
+        _ => "58030",
+    };
+    Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@
 //! | `follow` | `true`: the source has no end; lines that are added and files that are new are read |
 //! | `poll` | time from one look at the files to the next, with `follow`; `1 s` unless told |
 //!
+//! `COPY` reads csv itself, as `COPY .. FROM STDIN` does: it takes files and their bytes from here.
+//!
 //! Declared columns are found by name (csv with a header, json, parquet) or by position (tbl, csv
 //! without a header). Modules in reading order: [`options`], [`paths`], [`position`], [`faults`],
 //! [`window`], [`delimited`], [`json`], [`columnar`], [`follow`].
@@ -37,7 +39,8 @@ mod paths;
 mod position;
 mod window;
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use anabranch_engine::{Connector, Error, SourceReader, SourceSpec};
 
@@ -68,6 +71,18 @@ impl Connector for FileConnector {
             true => Ok(Box::new(FollowReader::open(&spec.columns, &options)?)),
             false => open(spec, &options, None),
         }
+    }
+
+    fn files(&self, spec: &SourceSpec) -> Result<Option<Vec<PathBuf>>, Error> {
+        // (The other options are those of COPY.)
+        let path = spec.options.get("path").map(String::as_str).unwrap_or_default();
+        let is_csv = spec.options.get("format").is_some_and(|format| format.eq_ignore_ascii_case("csv"));
+        paths::expand(path, is_csv.then_some(FileFormat::Csv)).map(Some)
+    }
+
+    fn content(&self, file: &Path) -> Result<Box<dyn Read + Send>, Error> {
+        let opened = content::Content::open(file).map_err(|problem| faults::unreadable(file, problem))?;
+        Ok(Box::new(opened))
     }
 
     fn edition(&self, spec: &SourceSpec) -> Result<Option<String>, Error> {

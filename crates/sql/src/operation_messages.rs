@@ -1,8 +1,14 @@
 //! What the planner says of operators, casts and places that do not fit, in PostgreSQL's words.
 
-use crate::type_words::sql_types;
+use crate::type_words::{CAST_ONE_SIDE, NO_OPERATOR, sql_types};
 
-const CAST_HINT: &str = "An explicit cast, such as x::bigint, may help.";
+/// The hint of a message about types.
+fn hint_of(message: &str) -> &'static str {
+    if message.starts_with("operator does not exist") {
+        return NO_OPERATOR;
+    }
+    if message.ends_with("cannot be matched") { CAST_ONE_SIDE } else { "Explicit type casts may help." }
+}
 
 /// Operators that are written as words.
 const PATTERN_OPERATORS: [(&str, &str); 3] = [("LIKE", "~~"), ("ILIKE", "~~*"), ("SIMILAR TO", "~")];
@@ -58,13 +64,21 @@ fn of_place(line: &str) -> Option<Told> {
 
 /// Operands and casts.
 fn of_types(line: &str) -> Option<Told> {
-    let typed = |message: String| Some(Told { fault: Fault::Types, message: sql_types(&message), hint: CAST_HINT });
+    let typed =
+        |message: String| Some(Told { fault: Fault::Types, hint: hint_of(&message), message: sql_types(&message) });
     let behind = |words: &str| line.find(words).map(|at| &line[at + words.len()..]);
     if line.starts_with("operator does not exist: ") || line.starts_with("cannot cast type ") {
         return typed(line.to_owned());
     }
     if let Some((from, to)) = behind("nsupported CAST from ").and_then(|rest| rest.split_once(" to ")) {
         return typed(format!("cannot cast type {from} to {to}"));
+    }
+    if let Some(operands) = behind("common argument type for logical boolean operation ")
+        && let Some((operator, (left, right))) =
+            ["AND", "OR"].iter().find_map(|word| Some((*word, operands.split_once(&format!(" {word} "))?)))
+    {
+        let is = if left == "Boolean" { right } else { left };
+        return typed(format!("argument of {operator} must be type boolean, not type {is}"));
     }
     for words in ["common argument type for comparison operation ", "common argument type for regex operation "] {
         if let Some(operation) = behind(words) {
@@ -111,6 +125,9 @@ fn of_types(line: &str) -> Option<Told> {
     }
     if line.contains("nsupported binary operator: Overlaps") {
         return typed("OVERLAPS takes two pairs of times: (a, b) OVERLAPS (c, d)".into());
+    }
+    if line.contains("nsupported SQL unary operator PGPostfixFactorial") {
+        return typed("operator ! has nothing on its right: write factorial(n)".into());
     }
     if line.contains("nsupported SQL unary operator Hash") {
         return typed("operator # has nothing on its left".into());

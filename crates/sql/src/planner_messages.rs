@@ -5,7 +5,7 @@
 use crate::error::{ErrorKind, SqlError};
 use crate::operation_messages::{Fault, Told, of_operation};
 use crate::resolve::value_errors::of_functions;
-use crate::type_words::sql_types;
+use crate::type_words::{CAST_ONE_SIDE, NO_FUNCTION, NO_OPERATOR, sql_types};
 
 /// Where a subquery cannot stand, a column can.
 pub(crate) const NAME_IT: &str =
@@ -20,10 +20,7 @@ const VALUE_ERRORS: [&str; 4] = ["invalid input syntax", "out of range", "field 
 fn of_coercion(told: &str) -> Option<SqlError> {
     let told = told.strip_prefix("Error during planning: ").unwrap_or(told);
     if let Some((matched, _)) = told.split_once(" cannot be matched") {
-        return Some(
-            SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched"))
-                .with_hint("An explicit cast, such as x::bigint, may help."),
-        );
+        return Some(SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched")).with_hint(CAST_ONE_SIDE));
     }
     let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
     let what = &told[..end];
@@ -37,6 +34,8 @@ fn of_coercion(told: &str) -> Option<SqlError> {
         None if matches!(name, "jsonb_in" | "json_in") => {
             format!("cannot cast type {types} to {}", name.trim_end_matches("_in"))
         }
+        None if matches!(name, "array_element" | "array_slice") => return Some(bad_subscript(types)),
+        None if name == "similar_to_escape" => format!("operator does not exist: text ~ {types}"),
         None if name.starts_with("__") => format!("operator does not exist for types {types}"),
         None if name == "array_has" => {
             let (list, value) = types.split_once(", ")?;
@@ -44,10 +43,7 @@ fn of_coercion(told: &str) -> Option<SqlError> {
         }
         None => format!("function {name}({types}) does not exist"),
     };
-    let hint = match name.starts_with("array_") {
-        true => "An explicit cast of one side, such as x::text[], may help.",
-        false => "An explicit cast, such as x::bigint, may help.",
-    };
+    let hint = if message.starts_with("function ") { NO_FUNCTION } else { NO_OPERATOR };
     Some(SqlError::new(ErrorKind::Type, message).with_hint(hint))
 }
 
@@ -85,16 +81,17 @@ pub(crate) fn from_message(message: &str) -> SqlError {
     {
         return error;
     }
+    if let Some(error) = uncoerced(line) {
+        return error;
+    }
     if line.contains("No function matches") || line.contains("Function '") {
         let mut words = line.split('\'');
         let call = words.nth(1).unwrap_or(line);
+        if let Some(types) = call.strip_prefix("array_element(").and_then(|rest| rest.strip_suffix(')')) {
+            return bad_subscript(types);
+        }
         return SqlError::new(ErrorKind::Type, format!("function {} does not take these arguments", sql_types(call)))
-            .with_hint(match call.contains('(') {
-                true => "An explicit cast, such as x::bigint, may help.",
-                false => {
-                    "Look at how many arguments it takes, and of which types: a cast, such as x::bigint, may help."
-                }
-            });
+            .with_hint("Look at how many arguments it takes, and of which types: explicit type casts may help.");
     }
     if let Some(rest) = line.strip_prefix("Cannot create filter with non-boolean predicate ") {
         let is = rest.rsplit_once("returning ").map_or("", |(_, is)| is);
@@ -106,7 +103,7 @@ pub(crate) fn from_message(message: &str) -> SqlError {
     {
         let second = rest.split(" on column").next().unwrap_or(rest);
         let message = format!("UNION types {} and {} cannot be matched", sql_types(first), sql_types(second));
-        return SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.");
+        return SqlError::new(ErrorKind::Type, message).with_hint(CAST_ONE_SIDE);
     }
     if let Some(error) = known_message(line) {
         return error;
@@ -130,13 +127,42 @@ pub(crate) fn from_message(message: &str) -> SqlError {
     };
     let error = SqlError::new(kind, sql_types(&lower_first(line)));
     if kind == ErrorKind::Type {
-        return error.with_hint("An explicit cast, such as x::bigint, may help.");
+        return error.with_hint("Explicit type casts may help.");
     }
     if line.contains("must be in the GROUP BY") || line.contains("must appear in the GROUP BY") {
         return SqlError::new(ErrorKind::Invalid, sql_types(&grouping_message(line)))
             .with_hint("Add it to GROUP BY, or wrap it in an aggregate such as min().");
     }
     error
+}
+
+/// What a subscript is that is none, of an array or of another value.
+fn bad_subscript(types: &str) -> SqlError {
+    let is = sql_types(types.split(", ").next().unwrap_or(types));
+    SqlError::new(
+        ErrorKind::Type,
+        match is.ends_with("[]") {
+            true => "array subscript must have type integer".to_owned(),
+            false => format!("cannot subscript type {is} because it does not support subscripting"),
+        },
+    )
+}
+
+/// The function that does not take a value of a type, where the library names its signatures.
+fn uncoerced(line: &str) -> Option<SqlError> {
+    let (_, rest) = line.split_once("to satisfy a call to '")?;
+    let (name, rest) = rest.split_once('\'')?;
+    let (_, rest) = rest.split_once("coercion from ")?;
+    let (types, _) = rest.split_once(" to the signature")?;
+    if name == "array_slice" {
+        return Some(bad_subscript(types));
+    }
+    let message = match name {
+        // (ALL is a comparison with each element, which are counted.)
+        "cardinality" => "op ANY/ALL (array) requires array on right side".to_owned(),
+        name => format!("function {name}({}) does not exist", sql_types(types)),
+    };
+    Some(SqlError::new(ErrorKind::Type, message).with_hint(NO_FUNCTION))
 }
 
 /// The error of a message about operands, types or places.
@@ -167,10 +193,7 @@ fn function_error(line: &str) -> Option<SqlError> {
         return Some(SqlError::unsupported(what, "Cast in a subquery, SELECT a::text AS b, and use its columns."));
     }
     if let Some(operation) = unknown_operation(line) {
-        return Some(
-            typed(format!("operator does not exist: {}", sql_types(operation)))
-                .with_hint("An explicit cast, such as x::bigint, may help."),
-        );
+        return Some(typed(format!("operator does not exist: {}", sql_types(operation))).with_hint(NO_OPERATOR));
     }
     if let Some(words) = of_functions(line) {
         let hint = match words.as_str() {
@@ -247,6 +270,13 @@ fn clause_error(line: &str) -> Option<SqlError> {
                 .with_hint("Positions count the columns of the select list, from 1."),
         );
     }
+    if let Some(rest) = lower_first(line).strip_prefix("cannot find column with position ") {
+        let position = rest.split(' ').next().unwrap_or_default();
+        return Some(
+            SqlError::new(ErrorKind::Invalid, format!("GROUP BY position {position} is not in select list"))
+                .with_hint("Positions count the columns of the select list, from 1."),
+        );
+    }
     if line.starts_with("LIMIT must be") || line.starts_with("OFFSET must be") {
         let word = line.split(' ').next().unwrap_or_default();
         return Some(
@@ -266,6 +296,12 @@ fn clause_error(line: &str) -> Option<SqlError> {
         return Some(
             typed(format!("function {function}(unknown) is not unique"))
                 .with_hint(format!("Say the type: {function}(NULL::bigint).")),
+        );
+    }
+    if line.contains("nterval argument. Expected") {
+        return Some(
+            SqlError::new(ErrorKind::Syntax, "syntax error at or near \"interval\"")
+                .with_hint("An interval is a literal, interval '1 day'; of a number, write x * interval '1 day'."),
         );
     }
     if line.contains("nnest should be rewritten") {

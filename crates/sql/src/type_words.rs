@@ -1,5 +1,13 @@
 //! Names of types in messages: Arrow's, replaced by SQL's.
 
+/// PostgreSQL's hints where types do not fit.
+pub(crate) const NO_OPERATOR: &str =
+    "No operator matches the given name and argument types. You might need to add explicit type casts.";
+pub(crate) const NO_FUNCTION: &str =
+    "No function matches the given name and argument types. You might need to add explicit type casts.";
+/// The hint where two types have none in common.
+pub(crate) const CAST_ONE_SIDE: &str = "Cast one side to the type of the other.";
+
 /// Arrow's names of types, replaced by SQL's.
 pub(crate) fn sql_types(message: &str) -> String {
     let mut out = bare_literals(message);
@@ -26,6 +34,11 @@ pub(crate) fn sql_types(message: &str) -> String {
         ("Time64(µs)", "time"),
     ] {
         out = out.replace(arrow, sql);
+    }
+    while let Some((before, rest)) = out.split_once("Struct(")
+        && let Some((_, behind)) = closed(rest)
+    {
+        out = format!("{before}record{behind}");
     }
     while let Some((before, rest)) = out.split_once("List(")
         && let Some((element, behind)) = closed(rest)

@@ -29,7 +29,7 @@ impl From<Fault> for Unreadable {
 /// # Errors
 /// See [`Unreadable`].
 pub fn parse(text: &str) -> Result<Number, Unreadable> {
-    let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

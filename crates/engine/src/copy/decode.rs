@@ -9,7 +9,7 @@ use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
 
 use super::binary;
-use super::options::{CopyFormat, CopyKind, Header};
+use super::options::{CopyFormat, CopyKind, Header, RowPolicy};
 use super::values::{LineEnd, LineValue, csv_values, line_end, n_lines, text_values};
 use crate::error::Error;
 
@@ -19,8 +19,12 @@ const BLOCK_ROWS: usize = 4096;
 /// Bytes of a row, at most: a client that sends no end of a row is stopped.
 const ROW_BYTES_MAX: usize = 1 << 30;
 
+/// The hint where a first line cannot be read that looks like a header.
+const HEADER_HINT: &str = "If the first line names the columns, pass over it: WITH (FORMAT csv, HEADER).";
+
 /// Reads rows of a table.
 pub(crate) struct Decoder {
+    /// The table, and the file where there are several: told in the places of errors.
     table: String,
     fields: Vec<Field>,
     format: CopyFormat,
@@ -36,6 +40,26 @@ pub(crate) struct Decoder {
     has_ended: bool,
     columns: Vec<StringViewBuilder>,
     lines: Vec<u64>,
+    first_line: FirstLine,
+    left_out: LeftOut,
+}
+
+/// What the first line of csv is, where the statement says of no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FirstLine {
+    Row,
+    /// A row that may be meant as a header.
+    LikeHeader,
+    /// A row whose values are the names of the columns.
+    Names,
+}
+
+/// Rows that could not be read, and were left out.
+#[derive(Clone, Debug, Default)]
+struct LeftOut {
+    n_rows: u64,
+    /// What was wrong with the first.
+    first: Option<String>,
 }
 
 /// Rows as they were written.
@@ -58,6 +82,27 @@ impl Decoder {
             has_begun: false,
             has_ended: false,
             lines: vec![],
+            first_line: FirstLine::Row,
+            left_out: LeftOut::default(),
+        }
+    }
+
+    /// The same reader, at the begin of another file.
+    pub fn anew(&self, place: &str) -> Decoder {
+        Decoder { left_out: self.left_out.clone(), ..Decoder::new(place, &self.fields, self.format.clone()) }
+    }
+
+    /// What else is worth knowing of the rows that were read.
+    pub fn note(&self) -> Option<String> {
+        match (&self.left_out, self.first_line) {
+            (LeftOut { n_rows, first: Some(first) }, _) => {
+                Some(format!("{n_rows} rows were skipped; the first: {first}"))
+            }
+            (_, FirstLine::Names) => Some(
+                "The first line, which names the columns, was copied as a row: WITH (FORMAT csv, HEADER) passes over it."
+                    .to_owned(),
+            ),
+            _ => None,
         }
     }
 
@@ -106,7 +151,9 @@ impl Decoder {
                 return Err(self.bad("unexpected EOF in COPY data", None));
             }
             if self.is_quoted {
-                return Err(self.bad("unterminated CSV quoted field", Some(&rest)));
+                let error = self.bad("unterminated CSV quoted field", Some(&rest));
+                self.leave_out(error)?;
+                return Ok((!self.lines.is_empty()).then(|| self.block()));
             }
             self.take_line(without_return(&rest))?;
         }
@@ -150,19 +197,84 @@ impl Decoder {
                 self.line += n_lines;
                 return Ok(());
             }
+            if self.format.kind == CopyKind::Csv {
+                self.first_line = first_line(&values, &self.fields);
+            }
         }
+        match self.add_row(line, &values) {
+            Ok(()) => self.lines.push(self.line),
+            Err(error) => self.leave_out(error)?,
+        }
+        self.line += n_lines;
+        Ok(())
+    }
+
+    fn add_row(&mut self, line: &[u8], values: &[LineValue<'_>]) -> Result<(), Error> {
         if let Some(missing) = self.fields.get(values.len()) {
             return Err(self.bad(&format!("missing data for column \"{}\"", missing.name()), Some(line)));
         }
         if values.len() > self.fields.len() {
             return Err(self.bad("extra data after last expected column", Some(line)));
         }
-        for (at, value) in values.iter().enumerate() {
-            self.add(at, value.as_deref())?;
+        // A row is added whole or not at all: columns have no values of a row that is left out.
+        if self.format.on_error == RowPolicy::Skip {
+            values.iter().flatten().try_for_each(|value| self.text_of(value).map(|_| ()))?;
         }
-        self.lines.push(self.line);
-        self.line += n_lines;
+        values.iter().enumerate().try_for_each(|(at, value)| self.add(at, value.as_deref()))
+    }
+
+    /// Counts a row that cannot be read, unless the COPY ends with it.
+    fn leave_out(&mut self, error: Error) -> Result<(), Error> {
+        if self.format.on_error == RowPolicy::Stop {
+            return Err(self.with_header_hint(error));
+        }
+        self.left_out.n_rows += 1;
+        self.left_out.first.get_or_insert_with(|| match error.context() {
+            Some(place) => format!("{place}: {}", error.message),
+            None => error.message.clone(),
+        });
         Ok(())
+    }
+
+    fn with_header_hint(&self, error: Error) -> Error {
+        match self.first_line != FirstLine::Row && self.line == 1 {
+            true => error.with_hint(HEADER_HINT),
+            false => error,
+        }
+    }
+
+    /// The rows of a block with values of the columns' types, and the block without those that were
+    /// left out.
+    ///
+    /// # Errors
+    /// As [`Block::typed`], unless rows that cannot be read are left out.
+    pub fn typed(&mut self, block: Block) -> Result<(Block, RecordBatch), Error> {
+        match block.typed(&self.table, &self.fields) {
+            Ok(batch) => Ok((block, batch)),
+            Err(error) if self.format.on_error == RowPolicy::Stop => {
+                let is_first =
+                    block.lines.first() == Some(&1) && block.misfit_of(&self.table, &self.fields, 0).is_some();
+                Err(match is_first && self.first_line != FirstLine::Row {
+                    true => error.with_hint(HEADER_HINT),
+                    false => error,
+                })
+            }
+            Err(_) => {
+                let mut kept: Vec<u32> = Vec::new();
+                for row in 0..block.lines.len() {
+                    match block.misfit_of(&self.table, &self.fields, row) {
+                        Some(error) => self.leave_out(error)?,
+                        None => kept.push(row as u32),
+                    }
+                }
+                let block = Block {
+                    columns: anabranch_batch::gather::take(&block.columns, &kept).to_vec(),
+                    lines: kept.iter().map(|row| block.lines[*row as usize]).collect(),
+                };
+                let batch = block.typed(&self.table, &self.fields)?;
+                Ok((block, batch))
+            }
+        }
     }
 
     fn add(&mut self, at: usize, value: Option<&[u8]>) -> Result<(), Error> {
@@ -170,11 +282,14 @@ impl Decoder {
             self.columns[at].append_null();
             return Ok(());
         };
+        let text = self.text_of(value)?;
+        self.columns[at].append_value(text);
+        Ok(())
+    }
+
+    fn text_of<'v>(&self, value: &'v [u8]) -> Result<&'v str, Error> {
         match std::str::from_utf8(value) {
-            Ok(text) if !value.contains(&0) => {
-                self.columns[at].append_value(text);
-                Ok(())
-            }
+            Ok(text) if !value.contains(&0) => Ok(text),
             problem => {
                 let byte = problem.err().and_then(|error| value.get(error.valid_up_to()).copied()).unwrap_or(0);
                 let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}");
@@ -290,15 +405,18 @@ impl Block {
 
     /// The first value that does not fit.
     fn misfit(&self, table: &str, fields: &[Field], problem: String) -> Error {
-        for (row, line) in self.lines.iter().enumerate() {
-            for (column, field) in self.columns.iter().zip(fields) {
-                let Err(problem) = convert(&column.slice(row, 1), field.data_type()) else { continue };
-                let value = column.as_string_view().value(row);
-                let place = format!("COPY {table}, line {line}, column {}: \"{value}\"", field.name());
-                return Error::data(problem).with_context(place);
-            }
-        }
-        Error::data(problem).with_context(format!("COPY {table}"))
+        let first = (0..self.lines.len()).find_map(|row| self.misfit_of(table, fields, row));
+        first.unwrap_or_else(|| Error::data(problem).with_context(format!("COPY {table}")))
+    }
+
+    /// The error of the first value of a row that does not fit.
+    fn misfit_of(&self, table: &str, fields: &[Field], row: usize) -> Option<Error> {
+        self.columns.iter().zip(fields).find_map(|(column, field)| {
+            let problem = convert(&column.slice(row, 1), field.data_type()).err()?;
+            let value = column.as_string_view().value(row);
+            let place = format!("COPY {table}, line {}, column {}: \"{value}\"", self.lines[row], field.name());
+            Some(Error::data(problem).with_context(place))
+        })
     }
 
     /// The line of each row.
@@ -309,6 +427,23 @@ impl Block {
     /// The place of a row.
     pub fn place(&self, table: &str, row: usize) -> String {
         format!("COPY {table}, line {}", self.lines.get(row).copied().unwrap_or_default())
+    }
+}
+
+/// What the values of a first line may be meant as. A name begins with a letter.
+fn first_line(values: &[LineValue<'_>], fields: &[Field]) -> FirstLine {
+    let is_name = |value: &LineValue<'_>| {
+        value.as_deref().and_then(|value| value.first()).is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+    };
+    let is_named = |(value, field): (&LineValue<'_>, &Field)| {
+        value.as_deref().is_some_and(|value| value.eq_ignore_ascii_case(field.name().as_bytes()))
+    };
+    if values.len() == fields.len() && values.iter().zip(fields).all(is_named) {
+        return FirstLine::Names;
+    }
+    match values.iter().all(is_name) {
+        true => FirstLine::LikeHeader,
+        false => FirstLine::Row,
     }
 }
 

@@ -21,6 +21,15 @@ pub(crate) enum Header {
     Match,
 }
 
+/// What a row does that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowPolicy {
+    /// It ends the COPY.
+    Stop,
+    /// It is left out, and counted.
+    Skip,
+}
+
 /// Which way rows go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -44,6 +53,7 @@ pub(crate) struct CopyFormat {
     pub force_not_null: Vec<bool>,
     /// Whether a quoted value may be NULL.
     pub force_null: Vec<bool>,
+    pub on_error: RowPolicy,
 }
 
 impl CopyFormat {
@@ -62,7 +72,8 @@ impl CopyFormat {
                     .with_hint("The formats are text, csv and binary."));
             }
         };
-        const KNOWN: [&str; 8] = ["format", "delimiter", "null", "header", "quote", "escape", "encoding", "freeze"];
+        const KNOWN: [&str; 9] =
+            ["format", "delimiter", "null", "header", "quote", "escape", "encoding", "freeze", "on_error"];
         if let Some((unknown, _)) = options.plain.iter().find(|(name, _)| !KNOWN.contains(&name.as_str())) {
             return Err(refused(format!("option \"{unknown}\" not recognized"), "42601"));
         }
@@ -80,7 +91,13 @@ impl CopyFormat {
         let byte = |name: &str, default: u8| match find(name).map(str::as_bytes) {
             None => Ok(default),
             Some([byte]) => Ok(*byte),
-            Some(_) => Err(refused(format!("COPY {name} must be a single one-byte character"), "0A000")),
+            Some(value) => {
+                let error = refused(format!("COPY {name} must be a single one-byte character"), "0A000");
+                Err(match value {
+                    b"\\t" | b"tab" => error.with_hint("A tabulator is E'\\t'."),
+                    _ => error,
+                })
+            }
         };
         let quote = byte("quote", b'"')?;
         let format = CopyFormat {
@@ -93,7 +110,14 @@ impl CopyFormat {
             force_quote: chosen(&options.force_quote, columns)?,
             force_not_null: chosen(&options.force_not_null, columns)?,
             force_null: chosen(&options.force_null, columns)?,
+            on_error: policy(find("on_error"))?,
         };
+        if find("on_error").is_some() && way == Way::Out {
+            return Err(refused("COPY ON_ERROR cannot be used with COPY TO", "42601"));
+        }
+        if kind == CopyKind::Binary && format.on_error == RowPolicy::Skip {
+            return Err(refused("only ON_ERROR STOP is allowed in BINARY mode", "0A000"));
+        }
         for name in ["delimiter", "null"].into_iter().filter(|_| kind == CopyKind::Binary) {
             if find(name).is_some() {
                 return Err(refused(format!("cannot specify {} in BINARY mode", name.to_uppercase()), "42601"));
@@ -149,6 +173,17 @@ impl CopyFormat {
 
 fn refused(message: impl Into<String>, code: &'static str) -> Error {
     Error::invalid(message).with_sqlstate(code)
+}
+
+fn policy(named: Option<&str>) -> Result<RowPolicy, Error> {
+    match named.map(str::to_lowercase).as_deref() {
+        None | Some("stop" | "fail") => Ok(RowPolicy::Stop),
+        Some("ignore" | "skip") => Ok(RowPolicy::Skip),
+        Some(other) => {
+            Err(refused(format!("COPY ON_ERROR \"{other}\" not recognized"), "22023")
+                .with_hint("It is stop or ignore."))
+        }
+    }
 }
 
 /// One entry a column.

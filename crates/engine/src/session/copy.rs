@@ -17,19 +17,18 @@ use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{CopyEnd, CopyFrom};
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{Field, Schema};
 
 use super::commit::target;
 use super::copied_keys::line_of;
-use super::copying::of_file;
 use super::keys::SeenKeys;
 use super::outcome::{Outcome, SourceState, SourceStatus};
 use super::state::Session;
 use crate::catalog::{Arrival, Object};
 use crate::coerce::coerce;
-use crate::connector::{Poll, SourceReader, SourceSpec};
+use crate::connector::{Poll, ReadProgress, SourceReader, SourceSpec};
 use crate::copy::lines::Lines;
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::nearest::nearest;
 use crate::spool::Spool;
 
@@ -59,18 +58,15 @@ impl Session {
     pub(super) fn copy_from(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
         let CopyEnd::Path(path) = &copy.from else { return self.begin_copy_in(copy) };
         check_file(path)?;
-        if Session::is_decoded(copy) {
-            return self.begin_copy_in(copy);
-        }
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
-        if let Some(decoded) = as_decoded_csv(copy, path, &fields) {
-            return self.begin_copy_in(&decoded);
-        }
         let mut options: BTreeMap<String, String> = copy.options.plain.iter().cloned().collect();
         options.insert("path".to_string(), path.clone());
         refuse_follow(&options, "COPY")?;
         let spec = SourceSpec { name: copy.table.clone(), columns: fields.clone(), options };
+        if let Some((decoded, files)) = self.decoded(copy, path, &spec)? {
+            return self.copy_files(&decoded, &files, &object);
+        }
         let mut reader = self.connector("file")?.open(&spec)?;
         let spool = self.keeping_watermark(&copy.table, |session| {
             let mut rows = UnwrittenRows {
@@ -123,7 +119,7 @@ impl Session {
                     keys.add(&batch);
                     spool.push(batch)?;
                     checked?;
-                    self.publish_copy(object, reader, spool.n_rows() as u64);
+                    self.publish_copy(object, reader.progress(), spool.n_rows() as u64);
                 }
                 Poll::Pending { retry_after } => std::thread::sleep(retry_after),
                 Poll::Done => break,
@@ -188,12 +184,12 @@ impl Session {
     }
 
     /// Shows other threads how far the copy is.
-    fn publish_copy(&self, object: &Object, reader: &dyn SourceReader, rows: u64) {
+    pub(super) fn publish_copy(&self, object: &Object, progress: ReadProgress, rows: u64) {
         let mut statuses = self.pump.statuses();
         statuses.push(SourceStatus {
             name: object.name.clone(),
             rows,
-            progress: reader.progress(),
+            progress,
             state: SourceState::Running,
             bounded: true,
             rate: None,
@@ -227,25 +223,6 @@ fn check_file(path: &str) -> Result<(), Error> {
         .with_sqlstate("42809")
         .with_detail("All others would wait until a pipe is written to.")
         .with_hint("COPY .. FROM STDIN reads a pipe: psql -c \"COPY t FROM STDIN\" < pipe."))
-}
-
-/// The COPY of a CSV file as the decoder here reads it, where columns are of types that connectors
-/// do not read as PostgreSQL writes them.
-fn as_decoded_csv(copy: &CopyFrom, path: &str, fields: &[Field]) -> Option<CopyFrom> {
-    let is_ours = |field: &Field| matches!(field.data_type(), DataType::List(_) | DataType::Interval(_));
-    let format = copy.options.plain.iter().find(|(name, _)| name == "format");
-    let is_csv = format.map_or_else(
-        || path.to_lowercase().ends_with(".csv"),
-        |(_, value)| value.eq_ignore_ascii_case("csv") && !path.to_lowercase().ends_with(".gz"),
-    );
-    if !is_csv || !fields.iter().any(is_ours) {
-        return None;
-    }
-    let mut decoded = copy.clone();
-    if format.is_none() {
-        decoded.options.plain.push(("format".to_owned(), "csv".to_owned()));
-    }
-    Some(decoded)
 }
 
 /// The columns that a COPY of a table reads or writes: those named, or all that are not generated.

@@ -7,7 +7,7 @@
 //! State: what a client has sent, in a spool (memory up to a limit, then a file); what it has not
 //! taken yet, as an answer is held.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use anabranch_sql::parse::parse_query;
@@ -20,46 +20,32 @@ use super::copy::copy_fields;
 use super::keys::SeenKeys;
 use super::outcome::Outcome;
 use super::state::Session;
-use super::state::copying::{
-    CopyIn, CopyOut, CopyRows, CopyStart, CopyWay, Copying, Next, PIECE_BYTES, Source, no_copy,
-};
+use super::state::copying::{CopyIn, CopyOut, CopyRows, CopyStart, CopyWay, Copying, Next, Source, no_copy};
 use crate::catalog::{Arrival, Object};
 use crate::contained::contained;
 use crate::copy::decode::{Block, Decoder};
 use crate::copy::encode::Encoder;
 use crate::copy::lines::Lines;
 use crate::copy::options::{CopyFormat, CopyKind, Way};
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::spool::Spool;
 
 impl Session {
-    /// Whether a COPY .. FROM is read by the decoder here: from the client, in a format that
-    /// connectors lack, or in PostgreSQL's text, where neither an option nor the file's name says
-    /// another.
-    pub(super) fn is_decoded(copy: &CopyFrom) -> bool {
-        let CopyOptions { plain, force_quote, force_not_null, force_null } = &copy.options;
-        let is_ours = |(name, value): &(String, String)| match name.as_str() {
-            "format" => matches!(value.to_lowercase().as_str(), "text" | "binary"),
-            "escape" | "encoding" | "freeze" => true,
-            "header" => value.eq_ignore_ascii_case("match"),
-            _ => false,
-        };
-        let is_plain_text = match &copy.from {
-            CopyEnd::Client => true,
-            CopyEnd::Path(path) => !plain.iter().any(|(name, _)| name == "format") && is_of_no_format(path),
-        };
-        is_plain_text
-            || plain.iter().any(is_ours)
-            || [force_quote, force_not_null, force_null].into_iter().any(Option::is_some)
+    pub(super) fn begin_copy_in(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
+        let (copying, is_binary) = self.copy_in(copy)?;
+        let n_columns = copying.fields.len();
+        self.begin_copying(Copying::In(copying));
+        Ok(Outcome::Copy(CopyStart { way: CopyWay::In, is_binary, n_columns }))
     }
 
-    pub(super) fn begin_copy_in(&mut self, copy: &CopyFrom) -> Result<Outcome, Error> {
+    /// A COPY before its first row, and whether it is in the binary format.
+    pub(super) fn copy_in(&self, copy: &CopyFrom) -> Result<(Box<CopyIn>, bool), Error> {
         let object = self.catalog.table(&copy.table)?.clone();
         let fields = copy_fields(&object, &copy.columns)?;
         let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
         let format = CopyFormat::new(&copy.options, &names, Way::In)?;
         let is_binary = format.kind == CopyKind::Binary;
-        let mut copying = Box::new(CopyIn {
+        let copying = CopyIn {
             object: object.id,
             table: copy.table.clone(),
             decoder: Decoder::new(&copy.table, &fields, format),
@@ -68,35 +54,14 @@ impl Session {
             keys: SeenKeys::of(self.unique_keys(&object)),
             lines: Lines::default(),
             condition: self.plan_copied(copy)?,
-        });
-        let CopyEnd::Path(path) = &copy.from else {
-            let n_columns = copying.fields.len();
-            self.begin_copying(Copying::In(copying));
-            return Ok(Outcome::Copy(CopyStart { way: CopyWay::In, is_binary, n_columns }));
         };
-        let unread = |error: std::io::Error| of_file(path, "read", &error);
-        let mut file = std::fs::File::open(path).map_err(unread)?;
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            self.interrupt.check()?;
-            let n = file.read(&mut piece).map_err(unread)?;
-            if n == 0 {
-                break;
-            }
-            for block in copying.decoder.push(&piece[..n])? {
-                self.take_block(&mut copying, &block)?;
-            }
-        }
-        if let Some(block) = copying.decoder.finish()? {
-            self.take_block(&mut copying, &block)?;
-        }
-        self.finish_copy_in(copying)
+        Ok((Box::new(copying), is_binary))
     }
 
     /// Checks rows and sets them aside.
-    fn take_block(&mut self, copy: &mut CopyIn, block: &Block) -> Result<(), Error> {
-        let batch = block.typed(&copy.table, &copy.fields)?;
-        self.set_aside(copy, block, batch)
+    pub(super) fn take_block(&mut self, copy: &mut CopyIn, block: Block) -> Result<(), Error> {
+        let (block, batch) = copy.decoder.typed(block)?;
+        self.set_aside(copy, &block, batch)
     }
 
     /// Sets rows aside whose values fit the columns' types.
@@ -163,7 +128,11 @@ impl Session {
             }
             session.commit().map(|_| ())
         })?;
-        Ok(Outcome::done(format!("COPY {}", copy.spool.n_rows())))
+        let tag = format!("COPY {}", copy.spool.n_rows());
+        Ok(match copy.decoder.note() {
+            Some(note) => Outcome::done_with(tag, note),
+            None => Outcome::done(tag),
+        })
     }
 
     fn check_copied_keys(&mut self, object: &Object, copy: &mut CopyIn) -> Result<(), Error> {
@@ -263,7 +232,7 @@ impl Session {
         let mut copy = self.take_copy_in()?;
         self.interrupt.check()?;
         for block in copy.decoder.push(bytes)? {
-            self.take_block(&mut copy, &block)?;
+            self.take_block(&mut copy, block)?;
         }
         self.client.copying = Some(Copying::In(copy));
         Ok(())
@@ -284,7 +253,7 @@ impl Session {
         let mut copy = self.take_copy_in()?;
         self.begin_statement()?;
         if let Some(block) = copy.decoder.finish()? {
-            self.take_block(&mut copy, &block)?;
+            self.take_block(&mut copy, block)?;
         }
         self.finish_copy_in(copy)
     }
@@ -339,26 +308,8 @@ impl Session {
     }
 }
 
-pub(super) fn of_file(path: &str, what: &str, error: &std::io::Error) -> Error {
-    let code = match error.kind() {
-        std::io::ErrorKind::NotFound => "58P01",
-        std::io::ErrorKind::PermissionDenied => "42501",
-        _ => "58030",
-    };
-    Error::unavailable(format!("file \"{path}\" cannot be {what}: {error}")).with_sqlstate(code)
-}
-
 /// The endings that tell how a file is read, but for those of CSV.
 const ENDINGS_READ: [&str; 5] = ["parquet", "pq", "json", "jsonl", "ndjson"];
-
-/// Whether a path is that of one file whose name tells no format but PostgreSQL's text, which COPY
-/// TO writes (`.tsv` included).
-fn is_of_no_format(path: &str) -> bool {
-    let path = std::path::Path::new(path);
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
-    let is_known = matches!(ending.as_str(), "csv" | "tbl" | "gz") || ENDINGS_READ.contains(&ending.as_str());
-    !is_known && path.is_file()
-}
 
 /// Refuses a file whose ending names a format that is read only, unless the format is said.
 fn check_ending(path: &str, options: &CopyOptions) -> Result<(), Error> {

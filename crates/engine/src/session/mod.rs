@@ -12,13 +12,13 @@
 //! [`execute`] (which file a statement leads to), [`commit`] (times), [`dataflows`] (how plans are
 //! installed), [`sealed`] (what is recorded), [`clients`], [`parameters`], [`context`] (what plans
 //! depend on), [`latest`] (what connections know), then one file per statement family: [`create`],
-//! [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files), [`copying`]
-//! (with the client), [`transact`], [`durable`] (what survives), [`past`] (AS OF), [`explain`],
-//! [`frames`] (fluent queries), [`frame_views`] (their results as relations), [`functions`] (of the
-//! embedding program), [`planned`] (plans of other front ends), [`show`], [`subscribe`] (with
-//! [`envelope`] and [`followed`], system relations), [`cursor`], [`named`] (PREPARE), [`turn`]
-//! (sources), [`settings`], [`variables`], [`locks`] and [`lock_functions`]
-//! (advisory locks).
+//! [`drop`](mod@drop), [`query`], [`write`](mod@write), [`upsert`], [`copy`] (files),
+//! [`copied_files`] (of text and csv), [`copying`] (with the client), [`transact`], [`durable`]
+//! (what survives), [`past`] (AS OF), [`explain`], [`frames`] (fluent queries), [`frame_views`]
+//! (their results as relations), [`functions`] (of the embedding program), [`planned`] (plans of
+//! other front ends), [`show`], [`subscribe`] (with [`envelope`] and [`followed`], system
+//! relations), [`cursor`], [`named`] (PREPARE), [`turn`] (sources), [`settings`], [`variables`],
+//! [`locks`] and [`lock_functions`] (advisory locks).
 
 mod again;
 mod alter;
@@ -31,6 +31,7 @@ mod clients;
 mod columns;
 mod commit;
 mod context;
+mod copied_files;
 mod copied_keys;
 mod copied_rows;
 mod copy;

@@ -8,6 +8,7 @@
 //! engine's to give: rows of a table with such columns end with the place of the row in the
 //! statement, and, for each such column, with whether the row wants a number.
 
+mod assigned;
 mod both;
 mod places;
 mod target;
@@ -268,7 +269,7 @@ impl Planner<'_> {
             }
             let rows = context.logical(&query)?;
             let new = |at: usize| match columns.iter().position(|c| *c == at) {
-                Some(n) => target.assign(at, column(&rows, width + n), rows.schema()),
+                Some(n) => target.assign_column(at, &rows, width + n),
                 None => Ok(column(&rows, at)),
             };
             let new = (0..width).map(new).collect::<Result<Vec<Expr>>>()?;
@@ -304,9 +305,8 @@ impl Planner<'_> {
         if has_subqueries(&rows) {
             return Ok(None);
         }
-        let value = |(n, at): (usize, &usize)| {
-            Ok(target.assign(*at, column(&rows, n), rows.schema())?.alias(target.schema.field(*at).name()))
-        };
+        let value =
+            |(n, at): (usize, &usize)| Ok(target.assign_column(*at, &rows, n)?.alias(target.schema.field(*at).name()));
         let values = columns.iter().enumerate().map(value).collect::<Result<Vec<Expr>>>()?;
         let fields: Vec<FieldRef> = columns.iter().map(|at| target.schema.fields()[*at].clone()).collect();
         let plan = LogicalPlan::Projection(Projection::try_new(values, Arc::new(rows))?);

@@ -11,6 +11,7 @@ use datafusion_expr::logical_plan::{LogicalPlan, LogicalPlanBuilder};
 use datafusion_expr::sqlparser::ast::{self, SetExpr};
 use datafusion_expr::{Expr, ExprSchemable, cast, lit};
 
+use super::assigned::assignable;
 use super::places::PLACE;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::forms::UNMARKED;
@@ -21,8 +22,9 @@ use crate::passes::tree::rewrite_expr;
 use crate::passes::tree::values_queries::has_subquery;
 use crate::resolve::catalog::Relation;
 use crate::resolve::context::Context;
+use crate::resolve::operands::operand_name;
 use crate::resolve::suggest::nearest;
-use crate::resolve::type_names::{is_number, is_text, sql_name};
+use crate::resolve::type_names::{is_number, is_text};
 use crate::syntax::statement::{Insert, Made, Numbering, NumberingForm, ObjectKind, Overriding};
 use crate::syntax::subscripts;
 
@@ -211,7 +213,7 @@ impl Target {
                     self.check_given(*at, insert.overriding)?;
                     context.expression(rewrite_expr(value, Some(context.catalog()))?, &nothing)?
                 };
-                exprs.push(without_mark(self.assign(*at, expr, &nothing)?, &nothing));
+                exprs.push(without_mark(self.assign_value(*at, expr, &nothing)?, &nothing));
             }
             let wants_number = |column: &usize| {
                 let given = columns.iter().take(width).position(|at| at == column);
@@ -367,7 +369,7 @@ impl Target {
             .map(|(at, field)| {
                 let source = columns.iter().position(|c| *c == at).filter(|n| *n < given);
                 let value = match source {
-                    Some(n) => self.assign(at, column(rows, n), rows.schema())?,
+                    Some(n) => self.assign_column(at, rows, n)?,
                     None => self.assign(at, self.default(context, at)?, rows.schema())?,
                 };
                 Ok(value.alias(field.name()))
@@ -393,16 +395,7 @@ impl Target {
             return Ok(value);
         }
         if !assignable(&is, wanted) {
-            return Err(SqlError::new(
-                ErrorKind::Type,
-                format!(
-                    "column \"{}\" is of type {} but the expression is of type {}",
-                    field.name(),
-                    sql_name(wanted),
-                    sql_name(&is)
-                ),
-            )
-            .with_hint("Cast the expression, as in x::text."));
+            return Err(self.misassigned(at, &operand_name(&value, schema)));
         }
         self.check_literal(at, &value)?;
         if wanted.is_integer() && (is.is_floating() || is.is_decimal()) {
@@ -440,27 +433,6 @@ impl Target {
         }
         Ok(query)
     }
-}
-
-/// Whether PostgreSQL would convert on assignment (text to anything is our addition: files and
-/// shells write text).
-fn assignable(from: &DataType, to: &DataType) -> bool {
-    let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::BinaryView);
-    let time = |t: &DataType| matches!(t, DataType::Time32(_) | DataType::Time64(_));
-    let moment = |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
-    let span = |t: &DataType| matches!(t, DataType::Interval(_) | DataType::Duration(_));
-    let list = |t: &DataType| matches!(t, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
-    from == to
-        || *from == DataType::Null
-        || text(from)
-        || text(to)
-        || (is_number(from) && is_number(to))
-        || (bytes(from) && bytes(to))
-        || (moment(from) && (moment(to) || time(to)))
-        || (time(from) && time(to))
-        || (span(from) && span(to))
-        || (list(from) && list(to))
 }
 
 /// Whether a query is its body and nothing more.

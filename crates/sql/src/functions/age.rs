@@ -13,7 +13,10 @@ use arrow::error::ArrowError;
 use datafusion_common::Result as DfResult;
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use crate::error::{ErrorKind, SqlError};
+use crate::resolve::type_names::{is_text, sql_name};
 use crate::time::moments::{End, micros_column};
+use crate::type_words::NO_FUNCTION;
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
@@ -37,7 +40,13 @@ impl ScalarUDFImpl for Age {
         &self.signature
     }
 
-    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        let is_moment = |is: &DataType| is.is_null() || is_text(is) || is.is_temporal() && !is_time_of_day(is);
+        if !arg_types.iter().all(is_moment) {
+            let types: Vec<String> = arg_types.iter().map(sql_name).collect();
+            let message = format!("function age({}) does not exist", types.join(", "));
+            return Err(SqlError::new(ErrorKind::Type, message).with_hint(NO_FUNCTION).into());
+        }
         Ok(DataType::Interval(IntervalUnit::MonthDayNano))
     }
 
@@ -55,6 +64,10 @@ impl ScalarUDFImpl for Age {
         let ages: IntervalMonthDayNanoArray = try_binary(later, earlier, of_two)?;
         Ok(ColumnarValue::Array(Arc::new(ages) as ArrayRef))
     }
+}
+
+fn is_time_of_day(is: &DataType) -> bool {
+    matches!(is, DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) | DataType::Duration(_))
 }
 
 fn age(a: i64, b: i64) -> IntervalMonthDayNano {

@@ -1,24 +1,14 @@
 //! Decimals read from text, with the digits that are written.
 
 use arrow::array::{Decimal128Array, StringViewArray};
-use arrow::datatypes::{Decimal128Type, DecimalType};
 use datafusion_common::ScalarValue;
 
+use crate::functions::input::trimmed;
 use crate::resolve::type_names::DECIMAL_DIGITS_MAX;
-
-/// `1.5e3` as `1500`.
-pub(crate) fn plain_decimal(text: &str) -> Option<String> {
-    match decimal(text)? {
-        ScalarValue::Decimal128(Some(value), digits, scale) => {
-            Some(Decimal128Type::format_decimal(value, digits, scale))
-        }
-        _ => None,
-    }
-}
 
 /// A decimal of as many digits as are written; `None` if it is none, or has too many.
 pub(crate) fn decimal(text: &str) -> Option<ScalarValue> {
-    let text = text.trim();
+    let text = trimmed(text);
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -85,7 +75,7 @@ mod tests {
     use super::*;
     use arrow::array::{ArrayRef, AsArray};
     use arrow::compute::{CastOptions, cast_with_options};
-    use arrow::datatypes::DataType;
+    use arrow::datatypes::{DataType, Decimal128Type};
     use std::sync::Arc;
 
     /// What is read at once is what the library reads.

@@ -1,23 +1,23 @@
 //! Values read from text, and PostgreSQL's words for what does not fit a type.
 //!
 //! A cast of text first tries Arrow's kernel on the whole column. Only if that fails are the values
-//! spelt as Arrow wants them (no spaces around, exponents written out) and tried again; so what is
-//! written usually costs one kernel, and what PostgreSQL takes beyond it costs a second pass.
-//! Dates, times and intervals are read by `time`. Law: a value is read exactly, or its text is in
-//! the error.
+//! tried again without the blanks around them; so what is written usually costs one kernel.
+//! Decimals and booleans, around which Arrow passes over Unicode's blanks, are read here. Dates,
+//! times and intervals are read by `time`. Law: a value is read exactly, or its text is in the
+//! error.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use anabranch_batch::dimensions::next_ragged;
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, ListArray, StringViewArray};
+use anabranch_batch::numeric::TYPE as PLAIN_NUMERIC;
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanArray, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use arrow::util::display::array_value_to_string;
 
 use crate::functions::bytes_in;
-use crate::functions::decimal_text::{plain_decimal, read_plain};
+use crate::functions::decimal_text::read_plain;
 use crate::functions::numeric_casts::convert_plain;
 use crate::functions::numerics::{converts, is_convertible};
 use crate::functions::rows::is_bytes;
@@ -25,6 +25,7 @@ use crate::resolve::type_names::{is_text, sql_name};
 use crate::resolve::value_errors::field_overflow;
 pub use crate::resolve::value_errors::in_words;
 use crate::time::columns;
+use crate::time::tokens::is_space;
 
 /// Whether [`convert`] knows the way between two types.
 pub fn can_convert(from: &DataType, to: &DataType) -> bool {
@@ -50,10 +51,15 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     if is_bytes(to) && is_text(column.data_type()) {
         return read_bytes_column(column, to);
     }
-    if let (DataType::Utf8View, DataType::Decimal128(digits, scale)) = (column.data_type(), to)
-        && let Some(decimals) = read_plain(column.as_string_view(), *digits, *scale)
-    {
-        return Ok(Arc::new(decimals));
+    if is_text(column.data_type()) && matches!(to, DataType::Decimal128(..) | DataType::Boolean) {
+        let texts = cast(column, &DataType::Utf8View).map_err(|e| in_words(&e.to_string()))?;
+        return match to {
+            DataType::Decimal128(digits, scale) => match read_plain(texts.as_string_view(), *digits, *scale) {
+                Some(decimals) => Ok(Arc::new(decimals)),
+                None => read_decimals(&texts, to),
+            },
+            _ => read_booleans(texts.as_string_view()),
+        };
     }
     match cast_with_options(column, to, &strict) {
         Ok(converted) => match out_of_range(&converted, column) {
@@ -69,6 +75,36 @@ pub fn convert(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
             _ => in_words(&error.to_string()),
         }),
     }
+}
+
+/// Decimals by way of plain numerics, which are rounded as PostgreSQL rounds.
+fn read_decimals(texts: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
+    let read = |texts: &ArrayRef| convert_plain(&convert_plain(texts, &PLAIN_NUMERIC)?, to);
+    read(texts).map_err(|problem| {
+        let row = (0..texts.len()).find(|row| read(&texts.slice(*row, 1)).is_err());
+        row.map_or(problem, |row| misfit(texts.as_string_view().value(row), to))
+    })
+}
+
+fn read_booleans(texts: &StringViewArray) -> Result<ArrayRef, String> {
+    let read = |text: &str| boolean(text).ok_or_else(|| misfit(text, &DataType::Boolean));
+    let booleans: Result<BooleanArray, String> = texts.iter().map(|text| text.map(read).transpose()).collect();
+    Ok(Arc::new(booleans?))
+}
+
+/// A boolean by any begin of its word that is no begin of another's.
+fn boolean(text: &str) -> Option<bool> {
+    let word = trimmed(text).to_ascii_lowercase();
+    let begins = |whole: &str, from: usize| word.len() >= from && whole.starts_with(&word);
+    if begins("true", 1) || begins("yes", 1) || begins("on", 2) || word == "1" {
+        return Some(true);
+    }
+    (begins("false", 1) || begins("no", 1) || begins("off", 2) || word == "0").then_some(false)
+}
+
+/// A text without the blanks of the C locale around it: those that casts pass over.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(is_space)
 }
 
 fn read_bytes_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
@@ -95,7 +131,7 @@ fn read_lists(column: &ArrayRef, element: &FieldRef) -> Result<ArrayRef, String>
     for text in texts {
         let before = elements.len();
         if let Some(text) = text {
-            let n_lists = read_list(text, &mut elements).ok_or_else(|| match text.trim_start().starts_with('[') {
+            let n_lists = read_list(text, &mut elements).ok_or_else(|| match trimmed(text).starts_with('[') {
                 true => format!("arrays begin at 1 here: write \"{text}\" without its bounds"),
                 false => format!("malformed array literal: \"{text}\""),
             })?;
@@ -143,9 +179,9 @@ fn end_of_list(text: &str) -> Option<usize> {
 /// Adds the elements of one list; `None` if it is not well formed. A list within is an element as
 /// it is written; how many there are is told.
 pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Option<usize> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let inner = trimmed(text).strip_prefix('{')?.strip_suffix('}')?;
     let mut n_lists = 0;
-    let mut rest = inner.trim();
+    let mut rest = trimmed(inner);
     if rest.is_empty() {
         return Some(n_lists);
     }
@@ -154,11 +190,11 @@ pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Optio
             let end = end_of_list(rest)?;
             elements.push(Some(rest[..end].to_string()));
             n_lists += 1;
-            rest = rest[end..].trim_start();
+            rest = rest[end..].trim_start_matches(is_space);
             if rest.is_empty() {
                 return Some(n_lists);
             }
-            rest = rest.strip_prefix(',')?.trim_start();
+            rest = rest.strip_prefix(',')?.trim_start_matches(is_space);
             continue;
         }
         let mut element = String::new();
@@ -181,17 +217,17 @@ pub(crate) fn read_list(text: &str, elements: &mut Vec<Option<String>>) -> Optio
             }
         }
         let end = if quoted { end? } else { end.unwrap_or(rest.len()) };
-        let bare = if quoted { element } else { element.trim().to_string() };
+        let bare = if quoted { element } else { trimmed(&element).to_string() };
         match quoted {
             false if bare.is_empty() => return None,
             false if bare.eq_ignore_ascii_case("null") => elements.push(None),
             _ => elements.push(Some(bare)),
         }
-        rest = rest[end..].trim_start();
+        rest = rest[end..].trim_start_matches(is_space);
         if rest.is_empty() {
             return Some(n_lists);
         }
-        rest = rest.strip_prefix(',')?.trim_start();
+        rest = rest.strip_prefix(',')?.trim_start_matches(is_space);
     }
 }
 
@@ -200,7 +236,7 @@ fn convert_spelt(column: &ArrayRef, to: &DataType) -> Result<ArrayRef, String> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast_with_options(column, &DataType::Utf8View, &strict).map_err(|e| in_words(&e.to_string()))?;
     let texts = texts.as_string_view();
-    let spelt: StringViewArray = texts.iter().map(|text| Some(spell(text?, to))).collect();
+    let spelt: StringViewArray = texts.iter().map(|text| text.map(trimmed)).collect();
     let spelt: ArrayRef = Arc::new(spelt);
     match cast_with_options(&spelt, to, &strict) {
         Ok(converted) => Ok(converted),
@@ -246,7 +282,7 @@ fn first_lost(column: &ArrayRef, to: &DataType) -> Option<usize> {
 fn misfit(text: &str, to: &DataType) -> String {
     let name = sql_name(to);
     let name = name.split('(').next().unwrap_or_default();
-    let plain = text.trim();
+    let plain = trimmed(text);
     let digits = plain.strip_prefix(['-', '+']).unwrap_or(plain);
     let is_number = plain.parse::<f64>().is_ok();
     if to.is_integer() && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -256,16 +292,6 @@ fn misfit(text: &str, to: &DataType) -> String {
         return format!("{}: {plain}", field_overflow(to));
     }
     format!("invalid input syntax for type {name}: \"{text}\"")
-}
-
-/// A text as Arrow reads it; as it is where nothing is known to help.
-fn spell<'t>(text: &'t str, to: &DataType) -> Cow<'t, str> {
-    let text = text.trim();
-    let spelt = match to {
-        DataType::Decimal128(..) if text.contains(['e', 'E']) => plain_decimal(text),
-        _ => None,
-    };
-    spelt.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 #[cfg(test)]

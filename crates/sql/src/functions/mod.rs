@@ -37,6 +37,7 @@ pub(crate) mod interval_lists;
 pub(crate) mod interval_percentile;
 pub(crate) mod intervals;
 pub(crate) mod json;
+pub(crate) mod letter_case;
 pub(crate) mod like_lists;
 pub(crate) mod moment_series;
 pub(crate) mod most_frequent;

@@ -24,6 +24,7 @@ use crate::functions::numeric_casts::convert_plain;
 use crate::resolve::documents::limit_of;
 pub use crate::resolve::type_names::is_vector;
 use crate::time::moments::End;
+use crate::time::tokens::is_space;
 
 /// Appends the text of a row's value. Not called for NULL.
 pub type Printer<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
@@ -384,11 +385,6 @@ fn record(columns: &[ArrayRef], row: usize, out: &mut String) {
         }
     }
     out.push(')');
-}
-
-/// Blanks of the C locale.
-fn is_space(c: char) -> bool {
-    c.is_ascii_whitespace() || c == '\u{b}'
 }
 
 fn quote(text: &str, plain: bool, out: &mut String) {

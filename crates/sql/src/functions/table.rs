@@ -28,8 +28,8 @@ use crate::functions::text_hash::TextHash;
 use crate::functions::totals::FunctionTotal;
 use crate::functions::window_floor::WindowFloor;
 use crate::functions::{
-    aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, like_lists,
-    most_frequent, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
+    aggregates, arrays, branches, bytea, cut_time, deviations, distinct_lists, element_forms, forms, json, letter_case,
+    like_lists, most_frequent, ordered_sets, regex, similar, text, texts, trigonometry, unicode_forms, user_types,
 };
 use crate::resolve::type_names::UTC;
 
@@ -85,6 +85,7 @@ impl Functions {
             .chain(json::all())
             .chain(like_lists::all())
             .chain(texts::all())
+            .chain(letter_case::all())
             .chain(unicode_forms::all())
             .chain(user_types::all())
             .chain(trigonometry::all())

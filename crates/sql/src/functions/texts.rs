@@ -8,10 +8,8 @@ use super::rows::RowCall::{Int, Int4, Text};
 use super::rows::{Out, Patterns, RowAnswer, RowFunction, RowValue, Way};
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 6] {
     [
-        RowFunction::udf("upper", &[], UPPER),
-        RowFunction::udf("lower", &[], LOWER),
         RowFunction::udf("chr", &[], CHR),
         RowFunction::udf("to_hex", &[], TO_HEX),
         RowFunction::udf("lpad", &[], LPAD),
@@ -21,18 +19,6 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 8] {
     ]
 }
 
-const UPPER: &[Way] = &[Way {
-    takes: &[Text],
-    required: 1,
-    answer: RowAnswer::Text,
-    compute: |args, _| Ok(Out::Text(in_case(args[0].text(), str::to_ascii_uppercase, char::to_uppercase))),
-}];
-const LOWER: &[Way] = &[Way {
-    takes: &[Text],
-    required: 1,
-    answer: RowAnswer::Text,
-    compute: |args, _| Ok(Out::Text(in_case(args[0].text(), str::to_ascii_lowercase, char::to_lowercase))),
-}];
 const CHR: &[Way] = &[Way { takes: &[Int], required: 1, answer: RowAnswer::Text, compute: chr }];
 const TO_HEX: &[Way] = &[
     Way { takes: &[Int4], required: 1, answer: RowAnswer::Text, compute: |args, _| hex(args, u64::from(u32::MAX)) },
@@ -58,21 +44,6 @@ const UNISTR: &[Way] = &[Way { takes: &[Text], required: 1, answer: RowAnswer::T
 const PADDED_BYTES_MAX: i64 = 0x3fff_ffff - 4;
 
 type Answered = Result<Out, String>;
-
-/// Each character for itself, as in PostgreSQL: one that would become two stays (`ß`).
-fn in_case<C: Iterator<Item = char>>(text: &str, of_ascii: fn(&str) -> String, of_one: fn(char) -> C) -> String {
-    if text.is_ascii() {
-        return of_ascii(text);
-    }
-    let one = |c: char| {
-        let mut cased = of_one(c);
-        match (cased.next(), cased.next()) {
-            (Some(one), None) => one,
-            _ => c,
-        }
-    };
-    text.chars().map(one).collect()
-}
 
 fn chr(args: &[RowValue], _: &mut Patterns) -> Answered {
     match args[0].int() {

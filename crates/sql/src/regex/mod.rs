@@ -21,6 +21,7 @@ mod text;
 
 use dissect::{Dissection, Groups};
 use program::{RegexProgram, Wanted};
+pub(crate) use syntax::is_alphanumeric;
 use syntax::{Preference, Tree};
 use text::Prefix;
 pub(crate) use text::SearchedText;

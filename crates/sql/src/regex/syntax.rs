@@ -154,7 +154,7 @@ impl NamedClass {
 
 /// Letters and digits; of the latter also those of other scripts, but no superscripts, fractions
 /// and numbers in circles.
-fn is_alphanumeric(c: char) -> bool {
+pub(crate) fn is_alphanumeric(c: char) -> bool {
     let is_sign = matches!(c, '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{bc}'..='\u{be}' | '\u{2070}'..='\u{2089}')
         || matches!(c, '\u{2150}'..='\u{215f}' | '\u{2460}'..='\u{249b}' | '\u{24ea}'..='\u{24ff}' | '\u{2776}'..='\u{2793}');
     c.is_alphabetic() || (c.is_numeric() && !is_sign)

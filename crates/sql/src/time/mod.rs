@@ -24,4 +24,4 @@ pub(crate) mod precision;
 mod shown;
 mod template;
 mod to_char;
-mod tokens;
+pub(crate) mod tokens;

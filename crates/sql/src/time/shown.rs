@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn each_letter_of_a_pattern_tells_its_unit() {
         let moments = [-1, 0, 1, MICROS_A_SECOND, MICROS_A_MINUTE, MICROS_AN_HOUR, 12 * MICROS_AN_HOUR, MICROS_A_DAY];
-        for letter in "YymcMbdeDjWawHkhIlisSfpTr%".chars() {
+        for letter in "YymcMbdeDjWawUuVvXxHkhIlisSfpTr%".chars() {
             let pattern = format!("%{letter}");
             let patterns: ArrayRef = Arc::new(arrow::array::StringViewArray::from(vec![pattern.as_str(); 8]));
             let values: ArrayRef = Arc::new(arrow::array::TimestampMicrosecondArray::from(moments.to_vec()));

@@ -22,7 +22,7 @@ use super::expr::{column, resolve, resolve_key};
 use super::ranks::{aggregate, whole};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
-use super::window_parts::{aggregate_of, is_unordered, order_of, resolved};
+use super::window_parts::{aggregate_of, order_of, resolved};
 use crate::error::{Result, SqlError};
 use crate::functions::range_key::{key_within, moved};
 
@@ -342,15 +342,6 @@ fn misplaced(call: &WindowFunction) -> SqlError {
 
 /// Refuses what no frame answers.
 fn check(call: &WindowFunction) -> Result<()> {
-    let name = call.fun.name();
-    // (Ranks look at peers, whatever the frame; without an order all rows are.)
-    let is_rank = matches!(name, "percent_rank" | "cume_dist");
-    if !is_rank && is_unordered(&call.params) && call.params.window_frame.units == WindowFrameUnits::Rows {
-        return Err(SqlError::unsupported(
-            format!("window function {name}() over some rows of a partition without an order"),
-            "Leave the frame out for a total over the partition. Which rows are near the current row is open without ORDER BY.",
-        ));
-    }
     if has_offsets(call) && call.params.order_by.len() != 1 {
         let hint = "RANGE with an offset needs exactly one ORDER BY column; ROWS and GROUPS take any number.";
         return Err(form(call, hint));

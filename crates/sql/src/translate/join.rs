@@ -21,6 +21,7 @@ use super::stage::with_columns;
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
+use crate::type_words::CAST_ONE_SIDE;
 
 /// Columns that a residual names.
 const SIDES: [&str; 2] = ["left", "right"];
@@ -179,7 +180,7 @@ pub(super) fn same_type(
     }
     let common = union_type(&l, &r).ok_or_else(|| {
         SqlError::new(ErrorKind::Type, format!("cannot join {} with {}", sql_name(&l), sql_name(&r)))
-            .with_hint("Cast one side, as in x::text.")
+            .with_hint(CAST_ONE_SIDE)
     })?;
     let common = crate::resolve::type_names::canonical(&common);
     let conform = |e: Expr, is: DataType| if is == common { e } else { cast(e, common.clone()) };

@@ -14,6 +14,7 @@ use super::stage::{self, Column, stage};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::{canonical, sql_name};
+use crate::type_words::CAST_ONE_SIDE;
 
 /// The rows of a relation.
 pub(super) fn scan(scan: &TableScan) -> Result<Arc<Plan>> {
@@ -146,7 +147,7 @@ pub(super) fn align(inputs: Vec<Arc<Plan>>) -> Result<Vec<Arc<Plan>>> {
                     ErrorKind::Type,
                     format!("UNION types {} and {} cannot be matched", sql_name(known), sql_name(field.data_type())),
                 )
-                .with_hint("Cast one side, as in x::text.")
+                .with_hint(CAST_ONE_SIDE)
             })?;
             *known = canonical(&common);
         }

@@ -100,7 +100,7 @@ fn wrong_changes_are_refused() {
         (
             "insert into t (a, e) values (1, true)",
             ErrorKind::Type,
-            "column \"e\" is of type date but the expression is of type boolean",
+            "column \"e\" is of type date but expression is of type boolean",
         ),
         ("update t set zz = 1", ErrorKind::UnknownName, "column \"zz\" of table \"t\" does not exist"),
         ("update v set a = 1", ErrorKind::Invalid, "cannot UPDATE \"v\": it is a view"),

@@ -52,9 +52,9 @@ const FORMS: &[(&str, &str)] = &[
         "SELECT k, x - lag(x) OVER w AS d, lead(t) OVER w AS later FROM bid WINDOW w AS (PARTITION BY k ORDER BY t, x)",
     ),
     (
-        "ranges",
-        "SELECT k, sum(x) OVER (PARTITION BY k ORDER BY t RANGE 50 PRECEDING) AS s,
-                max(x) OVER (PARTITION BY k ORDER BY t ROWS 3 PRECEDING) AS m FROM bid",
+        "frames",
+        "SELECT k, sum(x) OVER (PARTITION BY k ORDER BY t ROWS 3 PRECEDING) AS s,
+                max(x) OVER (PARTITION BY k ORDER BY t GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS m FROM bid",
     ),
     ("over", "SELECT window_end, sum(x) OVER (PARTITION BY window_end, k) FROM TUMBLE(bid, t, 200)"),
     (

@@ -33,6 +33,11 @@ const LIBRARY_WORDS: &[&str] = &[
     "when present",
     "jsonb_in",
     "1[])",
+    "similar_to_escape",
+    "array_element",
+    "(os error",
+    "logical boolean operation",
+    "common argument type",
 ];
 
 /// The word of a library that a message shows.

@@ -101,7 +101,7 @@ impl Connection {
 
     /// Has the engine check rows and set them aside.
     fn set_aside(&self, mut copy: Box<CopyIn>, block: Block) -> Result<Box<CopyIn>, Error> {
-        let batch = block.typed(&copy.table, &copy.fields)?;
+        let (block, batch) = copy.decoder.typed(block)?;
         self.call(move |session| {
             session.set_aside(&mut copy, &block, batch)?;
             Ok(copy)

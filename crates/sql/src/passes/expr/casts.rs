@@ -27,7 +27,10 @@ pub(super) fn read_cast(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
         let Expr::Cast(Cast { expr: text, field }) = expr else { return Ok(Transformed::no(expr)) };
         return Ok(Transformed::yes(read_text(*text, field.data_type())));
     };
-    let is_ours = matches!(to, DataType::List(_)) || *to == TYPE || to.is_floating() || columns::is_read(to);
+    let is_ours = matches!(to, DataType::List(_) | DataType::Decimal128(..) | DataType::Boolean)
+        || *to == TYPE
+        || to.is_floating()
+        || columns::is_read(to);
     if value.is_null() || (!is_ours && value.cast_to(to).is_ok()) {
         return Ok(Transformed::no(expr));
     }

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! date > 5             operator does not exist: date > bigint
+//! s = 5                operator does not exist: text = integer
 //! timestamp::bigint    cannot cast type timestamp without time zone to bigint
 //! ```
 //!
 //! DataFusion takes moments for the numbers that they are kept as, so that an answer would depend
-//! on how they are kept.
+//! on how they are kept. A text would be read as a number, row by row.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{DFSchema, Result as DfResult, plan_err};
 use datafusion_expr::expr::Between;
+use datafusion_expr::logical_plan::LogicalPlan;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
-use crate::resolve::type_names::{is_number, sql_name};
+use super::matched::Choice;
+use crate::resolve::type_names::{is_number, is_text, sql_name};
 
 /// Values that are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,15 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
         Expr::InList(list) => {
             list.list.iter().try_for_each(|value| check_compared(&list.expr, Operator::Eq, value, schema))
         }
+        Expr::InSubquery(test) => check_subquery(&test.expr, Operator::Eq, &test.subquery.subquery, schema),
+        Expr::SetComparison(test) => check_subquery(&test.expr, test.op, &test.subquery.subquery, schema),
+        Expr::Case(case) => match &case.expr {
+            Some(value) => {
+                let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+                whens.into_iter().try_for_each(|when| check_compared(value, Operator::Eq, when, schema))
+            }
+            None => Ok(()),
+        },
         Expr::ScalarFunction(call) if call.func.name() == "nullif" && call.args.len() == 2 => {
             check_compared(&call.args[0], Operator::Eq, &call.args[1], schema)
         }
@@ -77,6 +89,11 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
             match (Kind::of(&from), Kind::of(to)) {
                 (Some(before), Some(after)) if !before.becomes(after) => {
                     plan_err!("cannot cast type {} to {}", sql_name(&from), sql_name(to))
+                }
+                (Some(_), None) if matches!(to, DataType::List(_)) => {
+                    let value = Choice::of(&cast.expr, cast.expr.to_field(schema)?.1.as_ref());
+                    let from = value.map_or_else(|| sql_name(&from), |value| value.name());
+                    plan_err!("cannot cast type {from} to {}", sql_name(to))
                 }
                 _ => Ok(()),
             }
@@ -89,7 +106,40 @@ fn check_compared(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) ->
     let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
     match (Kind::of(&l), Kind::of(&r)) {
         (Some(a), Some(b)) if a != b => no_operator(&l, op, &r),
+        _ if is_text(&l) != is_text(&r) => {
+            let with_number = is_number(&l) || is_number(&r);
+            let choice = |value: &Expr| {
+                let field = value.to_field(schema).ok()?.1;
+                match value {
+                    // (A parameter of which the client says that it is a text.)
+                    Expr::Placeholder(_) if with_number => {
+                        Choice::of(&Expr::Column(field.name().as_str().into()), &field)
+                    }
+                    value => Choice::of(value, &field),
+                }
+            };
+            check_apart(choice(left), op, choice(right))
+        }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a text beside a value of another kind, unless the text is a literal.
+fn check_apart(left: Option<Choice>, op: Operator, right: Option<Choice>) -> DfResult<()> {
+    match (left, right) {
+        (Some(left), Some(right)) if left.is_apart(&right) => {
+            plan_err!("operator does not exist: {} {op} {}", left.name(), right.name())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As [`check_compared`], with the one column of a subquery.
+fn check_subquery(value: &Expr, op: Operator, rows: &LogicalPlan, schema: &DFSchema) -> DfResult<()> {
+    let choice = |value: &Expr| Choice::of(value, value.to_field(schema).ok()?.1.as_ref());
+    match rows.schema().fields().is_empty() {
+        true => Ok(()),
+        false => check_apart(choice(value), op, Choice::of_column(rows, 0)),
     }
 }
 

@@ -51,7 +51,7 @@ impl Choice {
         }
     }
 
-    fn is_apart(&self, other: &Choice) -> bool {
+    pub(super) fn is_apart(&self, other: &Choice) -> bool {
         match (Kind::of(&self.is), Kind::of(&other.is)) {
             (Some(one), Some(other)) => one != other,
             (None, None) if is_text(&self.is) && is_text(&other.is) => {
@@ -63,7 +63,7 @@ impl Choice {
         }
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match (&self.marked, &self.is) {
             (Some(name), _) => name.clone(),
             (None, DataType::Int64) if self.is_short => "integer".into(),

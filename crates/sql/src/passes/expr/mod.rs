@@ -99,11 +99,11 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         without: Loss::Refusal,
     },
     Pass {
-        name: "refuse comparisons of text with numbers",
+        name: "refuse remainders of floats",
         run: Settle::Check(numbers::check_types),
-        gives: "comparisons within one kind of types, and conditions that are boolean",
-        reason: "DataFusion casts the text to a number, or the number to text",
-        example: "SELECT k FROM t WHERE s = k",
+        gives: "remainders of exact numbers, and conditions that are boolean",
+        reason: "DataFusion has remainders of floats",
+        example: "SELECT f % g AS q FROM w",
         without: Loss::Refusal,
     },
     Pass {

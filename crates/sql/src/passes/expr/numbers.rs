@@ -10,7 +10,7 @@ use datafusion_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
 use crate::functions::checked::{FloatArithmetic, FloatVerb};
 use crate::functions::conversions::{ByteaIn, Rint, RoundTo};
 use crate::functions::extract::{DatePart, Extract, PartForm, has_parts};
-use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_number, is_text};
+use crate::resolve::type_names::{DECIMAL_DIGITS_MAX, is_text};
 
 /// `1e2` as 100.
 pub(super) fn without_negative_scale(expr: Expr) -> Transformed<Expr> {
@@ -158,20 +158,9 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::BinaryView)
 }
 
-/// Refuses comparisons of text with numbers (literals take the type of the other side), and
-/// conditions that are not boolean.
+/// Refuses remainders of floats, and conditions that are not boolean.
 pub(super) fn check_types(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
-            let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
-            let literal = |e: &Expr| matches!(e, Expr::Literal(..));
-            let clash =
-                (is_text(&l) && is_number(&r) && !literal(left)) || (is_number(&l) && is_text(&r) && !literal(right));
-            if clash {
-                let (l, r) = (crate::resolve::type_names::sql_name(&l), crate::resolve::type_names::sql_name(&r));
-                return plan_err!("operator does not exist: {l} {op} {r}");
-            }
-        }
         Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Modulo, right }) => {
             let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
             if l.is_floating() || r.is_floating() {

@@ -28,6 +28,7 @@ use crate::passes::tree::set_operations::called;
 use crate::resolve::common_types::union_type;
 use crate::resolve::type_names::sql_name;
 use crate::syntax::relation_calls::table_of;
+use crate::type_words::CAST_ONE_SIDE;
 
 /// A set operation between two plans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -153,7 +154,7 @@ fn set_operation(
         types.push(union_type(l, r).ok_or_else(|| {
             let (l, r) = (sql_name(l), sql_name(r));
             let message = format!("{name} types {l} and {r} cannot be matched");
-            SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.")
+            SqlError::new(ErrorKind::Type, message).with_hint(CAST_ONE_SIDE)
         })?);
     }
     let names = unique_names(left.schema());

@@ -22,6 +22,7 @@ use crate::resolve::common_types::{
 use crate::resolve::documents::{DocumentForm, form_of, kept_form_of};
 use crate::resolve::type_marks::EnumMark;
 use crate::resolve::type_names::{is_number, sql_name};
+use crate::type_words::CAST_ONE_SIDE;
 
 /// Text beside other types in a UNION: literals are read as the other type, as in PostgreSQL;
 /// DataFusion would make text of all.
@@ -61,7 +62,7 @@ fn match_union(union: Union) -> DfResult<Transformed<LogicalPlan>> {
             let Some(read) = with_literal_read(input, at, &wanted)? else {
                 let (is, wanted) = (sql_name(&is), sql_name(&wanted));
                 let message = format!("UNION types {wanted} and {is} cannot be matched");
-                return Err(SqlError::new(ErrorKind::Type, message).with_hint("Cast one side, as in x::text.").into());
+                return Err(SqlError::new(ErrorKind::Type, message).with_hint(CAST_ONE_SIDE).into());
             };
             *input = Arc::new(read);
             changed = true;
@@ -110,7 +111,7 @@ pub(crate) fn check_branches(operation: &str, branches: &[&LogicalPlan]) -> DfRe
     let mut problems =
         (0..n).filter_map(|at| misfit(operation, branches.iter().map(|branch| Choice::of_column(branch, at))));
     match problems.next() {
-        Some(problem) => Err(SqlError::new(ErrorKind::Type, problem).with_hint("Cast one side, as in x::text.").into()),
+        Some(problem) => Err(SqlError::new(ErrorKind::Type, problem).with_hint(CAST_ONE_SIDE).into()),
         None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 //! SELECT DISTINCT j, GROUP BY j, UNION     could not identify an equality operator for type json
 //! ORDER BY j                               could not identify an ordering operator for type json
 //! j IN (..), j IS DISTINCT FROM j          operator does not exist: json = json
+//! max(j), min(j)                           function max(json) does not exist
 //! ```
 //!
 //! Documents are kept as texts, whose order and equality are those of their spelling. `jsonb` has
@@ -22,7 +23,8 @@ use datafusion_expr::{Expr, Operator};
 use crate::error::{ErrorKind, SqlError};
 use crate::passes::plan::set_operations::SetNode;
 use crate::resolve::documents::{DocumentForm, form_of};
-use crate::resolve::operands::{is_json, operand_name};
+use crate::resolve::operands::{is_json, markable, operand_name};
+use crate::type_words::NO_FUNCTION;
 
 /// The plan, if no document of type `json` is told apart or sorted in it.
 pub(crate) fn check(plan: LogicalPlan) -> DfResult<LogicalPlan> {
@@ -91,13 +93,15 @@ fn no_operator(kind: &str, hint: Option<&str>) -> SqlError {
 
 fn check_part(part: &Expr, schema: &DFSchema) -> DfResult<()> {
     match part {
-        Expr::AggregateFunction(AggregateFunction { params, .. }) => {
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            check_extreme(func.name(), &params.args, schema)?;
             if params.distinct && any_json(&params.args, schema) {
                 return Err(no_operator("equality", None).into());
             }
             check_keys(&params.order_by, schema)
         }
         Expr::WindowFunction(window) => {
+            check_extreme(window.fun.name(), &window.params.args, schema)?;
             if any_json(&window.params.partition_by, schema) {
                 return Err(no_operator("equality", None).into());
             }
@@ -129,6 +133,18 @@ fn check_part(part: &Expr, schema: &DFSchema) -> DfResult<()> {
             _ => Ok(()),
         },
         _ => Ok(()),
+    }
+}
+
+/// Refuses the greatest and the least of documents.
+fn check_extreme(function: &str, args: &[Expr], schema: &DFSchema) -> DfResult<()> {
+    let ("max" | "min", [value]) = (function, args) else { return Ok(()) };
+    match markable(value, schema).and_then(|field| form_of(&field)) {
+        Some(form) => {
+            let message = format!("function {function}({}) does not exist", form.type_name());
+            Err(SqlError::new(ErrorKind::Type, message).with_hint(NO_FUNCTION).into())
+        }
+        None => Ok(()),
     }
 }
 

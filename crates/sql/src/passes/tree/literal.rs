@@ -6,7 +6,7 @@ use datafusion_expr::sqlparser::ast::{
     FunctionArguments, Subscript, UnaryOperator,
 };
 
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::arrays::SUBSCRIPTED;
 use crate::functions::at_time_zone::AT_TIME_ZONE;
 use crate::functions::element_forms::list_reader_of;
@@ -66,6 +66,12 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = called(AT_TIME_ZONE, vec![take(timestamp), take(time_zone)]);
         }
         Expr::CompoundFieldAccess { access_chain, .. } => {
+            let has_step =
+                |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { stride: Some(_), .. }));
+            if access_chain.iter().any(has_step) {
+                let error = SqlError::new(ErrorKind::Syntax, "syntax error at or near \":\"");
+                return Err(error.with_hint("A slice has two bounds, a[1:2], and no step."));
+            }
             let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
             let n_subscripts = access_chain.iter().filter(|access| matches!(access, AccessExpr::Subscript(_))).count();
             if n_subscripts > 1 && access_chain.iter().any(is_slice) {

@@ -13,12 +13,16 @@ use datafusion_expr::sqlparser::ast::{
 
 use super::expression_names::{item_name, select_items};
 use super::series::unnests;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::syntax::names::fold;
 
 /// Puts items without a name of their own in the place of their names, and names in the place of
 /// items and of their positions.
-pub(super) fn write_out(select: &mut Select, mut order_by: Option<&mut OrderBy>) {
+///
+/// # Errors
+/// `UnknownName` for a name that several items have, of which one is computed.
+pub(super) fn write_out(select: &mut Select, mut order_by: Option<&mut OrderBy>) -> Result<()> {
+    check_names(select, order_by.as_deref())?;
     let at = order_by.as_deref_mut().map_or_else(Vec::new, |order_by| places_of(select, order_by));
     for (key, at) in at {
         // (An item whose name others have is written once more.)
@@ -47,6 +51,24 @@ pub(super) fn write_out(select: &mut Select, mut order_by: Option<&mut OrderBy>)
             _ => None,
         }
     });
+    Ok(())
+}
+
+/// Refuses names of items that differ. (Two columns of one name DataFusion refuses.)
+fn check_names(select: &Select, order_by: Option<&OrderBy>) -> Result<()> {
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order_by else { return Ok(()) };
+    for key in keys {
+        let Expr::Identifier(ident) = &key.expr else { continue };
+        let name = fold(ident);
+        let named = select.projection.iter().filter(|item| item_name(item).as_deref() == Some(&name));
+        let mut named = named.filter_map(item_expr);
+        let Some(first) = named.next() else { continue };
+        if named.any(|other| other != first && !(is_column(other) && is_column(first))) {
+            return Err(SqlError::new(ErrorKind::UnknownName, format!("ORDER BY \"{name}\" is ambiguous"))
+                .with_hint("Give one of the items another name: .. AS other."));
+        }
+    }
+    Ok(())
 }
 
 /// Puts positions in the place of names above a set operation, whose columns are named by the first

@@ -83,10 +83,7 @@ pub(super) const PARTS: &[Pass<Hooks>] = &[
         name: "order by names of items",
         run: Hooks {
             query: Some(|query, _| order_names::as_positions(query)),
-            ordered: Some(|select, order_by, _| {
-                order_names::write_out(select, order_by);
-                Ok(())
-            }),
+            ordered: Some(|select, order_by, _| order_names::write_out(select, order_by)),
             ..NONE
         },
         gives: "items without a name of their own in the place of the names that PostgreSQL gives them",

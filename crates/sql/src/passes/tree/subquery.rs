@@ -1,8 +1,8 @@
 //! Subqueries that DataFusion plans only in other words.
 //!
 //! - A scalar subquery is made to yield one row, or an error at run time: `(SELECT x FROM t WHERE
-//!   ..)` becomes `(SELECT one_row(min(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*) FROM
-//!   t HAVING c)` a `CASE` of the condition.
+//!   ..)` becomes `(SELECT one_row(any_value(x), count(*)) FROM t WHERE ..)`, and `(SELECT count(*)
+//!   FROM t HAVING c)` a `CASE` of the condition.
 //! - `(SELECT x .. ORDER BY y LIMIT 1)` becomes `(SELECT first_value(x ORDER BY y) ..)`.
 //! - `EXISTS`, `IN`, `ANY` and `ALL` in a select list become counts (`counts`).
 //! - `= ANY` and `<> ALL` become `IN` and `NOT IN`.
@@ -218,9 +218,9 @@ fn one_row_of(query: &mut Query) -> Result<()> {
         }
         (_, true, _) => return if query.order_by.is_some() { value_of(query) } else { first_of(query, &value) },
         (_, false, true) if has_distinct_values && query.limit_clause.is_none() => {
-            format!("one_row(min({value}), count(DISTINCT {value}))")
+            format!("one_row(any_value({value}), count(DISTINCT {value}))")
         }
-        (_, false, false) if query.limit_clause.is_none() => format!("one_row(min({value}), count(*))"),
+        (_, false, false) if query.limit_clause.is_none() => format!("one_row(any_value({value}), count(*))"),
         _ => return wrap(query),
     };
     set_projection(query, expr(&text)?);
@@ -272,7 +272,7 @@ fn order_by_value(query: &mut Query, value: &Expr, name: Option<&str>) {
 
 /// `LIMIT 1` without an order: any row will do.
 fn first_of(query: &mut Query, value: &Expr) -> Result<()> {
-    set_projection(query, expr(&format!("min({value})"))?);
+    set_projection(query, expr(&format!("any_value({value})"))?);
     Ok(())
 }
 
@@ -288,14 +288,14 @@ pub(super) fn set_projection(query: &mut Query, value: Expr) {
 /// The value of a query of at most one row; NULL for none.
 fn value_of(query: &mut Query) -> Result<()> {
     let inner = query.clone();
-    *query = *around("SELECT min(__c) FROM (SELECT 1) AS __one(__c)", inner)?;
+    *query = *around("SELECT any_value(__c) FROM (SELECT 1) AS __one(__c)", inner)?;
     Ok(())
 }
 
 /// The value of a query that is to have one row, checked when it runs.
 fn wrap(query: &mut Query) -> Result<()> {
     let inner = query.clone();
-    *query = *around("SELECT one_row(min(__c), count(*)) FROM (SELECT 1) AS __one(__c)", inner)?;
+    *query = *around("SELECT one_row(any_value(__c), count(*)) FROM (SELECT 1) AS __one(__c)", inner)?;
     Ok(())
 }
 

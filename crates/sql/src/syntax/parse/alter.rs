@@ -63,8 +63,13 @@ impl Input<'_> {
         if let Some(restart) = self.restart()? {
             return Ok(restart);
         }
-        let ast::Statement::AlterTable(alter) = self.parser.parse_statement()? else {
-            return Err(self.unexpected("ALTER TABLE"));
+        if let Some(idle) = self.stored_otherwise()? {
+            return Ok(idle);
+        }
+        let alter = match self.parser.parse_statement() {
+            Ok(ast::Statement::AlterTable(alter)) => alter,
+            Ok(_) => return Err(self.unexpected("ALTER TABLE")),
+            Err(error) => return Err(of_unknown_change(error.into())),
         };
         let mut actions = alter.operations.into_iter().map(action).collect::<Result<Vec<_>>>()?;
         // UNIQUE of a column that is added is a constraint beside it.
@@ -79,6 +84,39 @@ impl Input<'_> {
         actions.extend(of_added.into_iter().map(AlterAction::AddUnique));
         let name = object_name(&alter.name)?;
         Ok(Statement::Alter(Alter { kind: ObjectKind::Table, name, if_exists: alter.if_exists, actions }))
+    }
+
+    /// Changes of how PostgreSQL stores a table, which change nothing here: `CLUSTER ON index`,
+    /// `SET WITHOUT CLUSTER`, `ALTER [COLUMN] c SET {STATISTICS | STORAGE | COMPRESSION} x`.
+    fn stored_otherwise(&mut self) -> Result<Option<Statement>> {
+        let word = |n: usize| self.word(n).unwrap_or_default();
+        let words: Vec<String> = (2..14).map(word).collect();
+        let name_at = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["IF", "EXISTS", "ONLY", ..] => 3,
+            ["IF", "EXISTS", ..] => 2,
+            ["ONLY", ..] => 1,
+            _ => 0,
+        };
+        let is_within_schema = self.parser.peek_nth_token_ref(3 + name_at).token == Token::Period;
+        let n_of_name = if is_within_schema { 3 } else { 1 };
+        let behind: Vec<&str> = words[name_at..].iter().skip(n_of_name).map(String::as_str).collect();
+        let is_idle = match behind.as_slice() {
+            ["CLUSTER", "ON", ..] | ["SET", "WITHOUT", "CLUSTER", ..] => true,
+            ["ALTER", "COLUMN", _, "SET", what, ..] | ["ALTER", _, "SET", what, ..] => {
+                matches!(*what, "STATISTICS" | "STORAGE" | "COMPRESSION")
+            }
+            _ => false,
+        };
+        if !is_idle {
+            return Ok(None);
+        }
+        self.expect("ALTER TABLE")?;
+        let if_exists = self.eat("IF EXISTS");
+        self.eat("ONLY");
+        let name = self.name()?;
+        self.skip_to_end();
+        let actions = vec![AlterAction::Nothing];
+        Ok(Some(Statement::Alter(Alter { kind: ObjectKind::Table, name, if_exists, actions })))
     }
 
     /// `ALTER TABLE name ALTER [COLUMN] column RESTART [WITH n]`, which `sqlparser` does not know.
@@ -104,6 +142,19 @@ impl Input<'_> {
     }
 }
 
+/// What can be changed of a table.
+const CHANGES: &str =
+    "Columns, defaults, NOT NULL, types, CHECK, UNIQUE, foreign keys, the primary key and names can be changed.";
+
+/// The error of a change that the parser does not know: it lists those of other systems.
+fn of_unknown_change(mut error: SqlError) -> SqlError {
+    if error.detail.as_ref().is_some_and(|detail| detail.contains("after ALTER")) {
+        error.detail = None;
+        error.hint = Some(CHANGES.to_owned());
+    }
+    error
+}
+
 /// One change, as the parser has read it.
 fn action(operation: AlterTableOperation) -> Result<AlterAction> {
     Ok(match operation {
@@ -127,11 +178,12 @@ fn action(operation: AlterTableOperation) -> Result<AlterAction> {
         AlterTableOperation::DropConstraint { if_exists, name, .. } => {
             AlterAction::DropConstraint { name: fold(&name), if_exists }
         }
-        AlterTableOperation::OwnerTo { .. } | AlterTableOperation::ValidateConstraint { .. } => AlterAction::Nothing,
-        other => {
-            let hint = "Columns, defaults, NOT NULL, types, CHECK, the primary key and names can be changed.";
-            return Err(SqlError::unsupported(format!("ALTER TABLE .. {other}"), hint));
-        }
+        // (Of these PostgreSQL knows, too, who owns a table, and how it is stored.)
+        AlterTableOperation::OwnerTo { .. }
+        | AlterTableOperation::ValidateConstraint { .. }
+        | AlterTableOperation::SetOptionsParens { .. }
+        | AlterTableOperation::ReplicaIdentity { .. } => AlterAction::Nothing,
+        other => return Err(SqlError::unsupported(format!("ALTER TABLE .. {other}"), CHANGES)),
     })
 }
 

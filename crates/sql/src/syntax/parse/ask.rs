@@ -326,13 +326,26 @@ fn select_into(query: &ast::Query) -> Result<Option<CreateTableAs>> {
     Ok(Some(CreateTableAs { name, lifetime, if_not_exists: false, column_names: vec![], query }))
 }
 
+/// The options of EXPLAIN: ours, and those of PostgreSQL, of which the others change nothing here.
+const EXPLAIN_OPTIONS: [&str; 10] =
+    ["analyze", "format", "rewrites", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary"];
+
 /// What the options of EXPLAIN ask for.
 fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
+    if let Some((unknown, _)) = options.iter().find(|(name, _)| !EXPLAIN_OPTIONS.contains(&name.as_str())) {
+        let error = SqlError::new(ErrorKind::Syntax, format!("unrecognized EXPLAIN option \"{unknown}\""));
+        return Err(error.with_hint("Options are analyze, rewrites and format."));
+    }
     let is_on = |wanted: &str| options.iter().any(|(name, value)| name == wanted && value != "false");
     let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
     Ok(match format.as_deref() {
         Some("python") => Some(Shows::Program(ProgramLanguage::Python)),
         Some("rust") => Some(Shows::Program(ProgramLanguage::Rust)),
+        Some(other) if !["text", "xml", "json", "yaml"].contains(&other) => {
+            let message = format!("unrecognized value for EXPLAIN option \"format\": \"{other}\"");
+            let error = SqlError::new(ErrorKind::Invalid, message);
+            return Err(error.with_hint("The formats are text, and python and rust, which are sharded programs."));
+        }
         Some(other) if other != "text" => {
             let error = SqlError::new(ErrorKind::Unsupported, format!("EXPLAIN in the format {other}"));
             return Err(error.with_hint("The formats are text, and python and rust, which are sharded programs."));

@@ -15,6 +15,7 @@ mod ask;
 mod asof;
 mod borrowed;
 pub(crate) mod change;
+mod column_words;
 mod columns;
 mod copy;
 mod create;
@@ -133,6 +134,7 @@ fn parse_one(text: &str, range: Range<usize>) -> Result<Parsed> {
     recursion::rewrite(&mut tokens, text)?;
     operands::rewrite(&mut tokens);
     subscripted::rewrite(&mut tokens);
+    column_words::rewrite(&mut tokens);
     any_values::rewrite(&mut tokens);
     symmetric::rewrite(&mut tokens);
     trim::rewrite(&mut tokens);

@@ -166,6 +166,7 @@ files!(
     prepared,
     queries,
     random,
+    read_texts,
     recursive,
     recursive_outer,
     references,
