@@ -124,10 +124,11 @@ impl Shifted {
         let side = side_of(expr)?;
         let expr = unqualified(expr);
         let (value, ticks) = shifted(&expr, sides[side])?;
-        let has_ticks = match value.get_type(sides[side]).ok()? {
-            DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 | DataType::Timestamp(..) => true,
-            _ => false,
-        };
+        let of = value.get_type(sides[side]).ok()?;
+        let has_ticks = matches!(
+            of,
+            DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 | DataType::Timestamp(..)
+        );
         (has_ticks && cannot_fail(value, sides[side])).then(|| Shifted { side, value: value.clone(), ticks })
     }
 }
