@@ -139,8 +139,8 @@ impl Builder {
     }
 
     /// Makes the held updates with times before `upper` a run `[lower, upper)`; holds the rest. No
-    /// reader will tell times before `since` apart, so updates up to it may be earlier than `lower`.
-    /// The run may be empty; one of very many rows has several parts.
+    /// reader will tell times before `since` apart, so updates up to it may be earlier than
+    /// `lower`. The run may be empty; one of very many rows has several parts.
     ///
     /// # Panics
     /// If an update held is between `since` and `lower`, or `since` is not before `upper`.

@@ -73,8 +73,10 @@ fn used_by_this_thread() -> Option<Duration> {
     None
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use super::*;
 
     fn told(work: impl FnOnce()) -> (Duration, Duration) {

@@ -25,17 +25,15 @@ use datafusion_expr::Expr;
 use datafusion_expr::utils::conjunction;
 
 use super::build::{choose, width};
+use super::facts::Indexes;
+use super::inputs::with_inputs;
 use super::selectivity::{cannot_fail, selectivity};
-use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
 use crate::positions::positions;
 
 /// The share of a relation's rows, by guess, from which on its index serves instead of an
 /// arrangement of these rows alone.
 const SHARE_MIN: f64 = 0.2;
-
-/// Whether a relation is indexed by these columns (positions in its schema), in some order.
-pub type Indexes<'a> = &'a dyn Fn(&str, &[usize]) -> bool;
 
 /// The plan with joins that read indexes where these exist.
 pub(super) fn behind_indexes(plan: &Arc<Plan>, indexes: Indexes) -> Arc<Plan> {

@@ -24,8 +24,8 @@ use datafusion_expr::{Expr, ExprSchemable, Operator, Volatility};
 use super::build::{choose, column, field, replace, schema, width};
 use crate::ir::{Node, Plan};
 
-/// The stage with its shared calls in a stage below, or with those of a stage below handed on to it,
-/// if there are some.
+/// The stage with its shared calls in a stage below, or with those of a stage below handed on to
+/// it, if there are some.
 pub(super) fn once(plan: &Arc<Plan>) -> Option<Arc<Plan>> {
     handed_on(plan).or_else(|| within_stage(plan))
 }

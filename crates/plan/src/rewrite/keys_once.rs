@@ -16,9 +16,9 @@
 
 use std::sync::Arc;
 
-use super::behind_index::Indexes;
 use super::build::{choose, width};
-use super::with_inputs;
+use super::facts::Indexes;
+use super::inputs::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
 use crate::positions::positions;
 

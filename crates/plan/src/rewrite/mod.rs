@@ -27,7 +27,9 @@ pub mod bands;
 mod behind_index;
 mod build;
 mod calls_once;
+mod facts;
 mod grouped_join;
+mod inputs;
 mod keys_once;
 mod numbers;
 mod numeric_mean;
@@ -40,27 +42,11 @@ mod slices;
 
 use std::sync::Arc;
 
-pub use behind_index::Indexes;
+pub use facts::{Facts, Indexes};
+pub use inputs::with_inputs;
 pub use selectivity::{TO_NUMERIC, cannot_fail};
 
-use crate::ir::{Node, Plan};
-
-/// What is known beside the plan when it is optimised.
-pub struct Facts<'a> {
-    /// The indexes that joins may read.
-    pub indexes: Indexes<'a>,
-    /// Whether no two rows of a relation agree in these columns (positions in its schema).
-    pub has_key: &'a dyn Fn(&str, &[usize]) -> bool,
-    /// Whether the plan is kept current, and not asked once.
-    pub is_standing: bool,
-}
-
-impl Default for Facts<'_> {
-    /// Nothing is known: no index and no key exists. The plan stands.
-    fn default() -> Self {
-        Facts { indexes: &|_, _| false, has_key: &|_, _| false, is_standing: true }
-    }
-}
+use crate::ir::Plan;
 
 /// A rewrite of whole plans. Each keeps the plan's meaning, and its schema.
 pub struct Rewrite {
@@ -163,33 +149,4 @@ fn join_order(plan: &Arc<Plan>) -> Arc<Plan> {
         }
         None => with_inputs(plan, join_order),
     }
-}
-
-/// The plan with other inputs of the same schemas.
-pub fn with_inputs(plan: &Arc<Plan>, change: impl Fn(&Arc<Plan>) -> Arc<Plan>) -> Arc<Plan> {
-    let mut node = plan.node.clone();
-    match &mut node {
-        Node::Scan { .. } | Node::Constant { .. } | Node::Variable { .. } => return Arc::clone(plan),
-        // (The rewrites look at each part of a loop alone: nothing passes a variable.)
-        Node::Recursive(recursive) => {
-            recursive.bindings.iter_mut().for_each(|binding| binding.plan = change(&binding.plan));
-            recursive.result = change(&recursive.result);
-        }
-        Node::Stage { input, .. }
-        | Node::Unnest { input, .. }
-        | Node::Aggregate { input, .. }
-        | Node::Distinct { input }
-        | Node::TopK { input, .. }
-        | Node::Session { input, .. }
-        | Node::Recognize { input, .. }
-        | Node::Window { input, .. } => *input = change(input),
-        Node::Join { left, right, .. } | Node::Asof { left, right, .. } | Node::SetOperation { left, right, .. } => {
-            *left = change(left);
-            *right = change(right);
-        }
-        Node::Union { inputs } | Node::Temporal { inputs, .. } => {
-            inputs.iter_mut().for_each(|input| *input = change(input))
-        }
-    }
-    Arc::new(Plan { node, schema: plan.schema.clone() })
 }

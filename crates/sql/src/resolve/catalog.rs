@@ -88,8 +88,8 @@ pub trait Catalog: Sync {
         None
     }
 
-    /// Whether no two rows of a relation agree in these columns (positions in its schema): they hold
-    /// its primary key, or another one.
+    /// Whether no two rows of a relation agree in these columns (positions in its schema): they
+    /// hold its primary key, or another one.
     fn has_key(&self, relation: &str, columns: &[usize]) -> bool {
         let holds = |key: &[usize]| !key.is_empty() && key.iter().all(|column| columns.contains(column));
         self.relation(relation).is_some_and(|relation| holds(&relation.primary_key))

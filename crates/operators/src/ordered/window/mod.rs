@@ -17,11 +17,11 @@
 //! of [`crate::aggregate`] computes so.
 //!
 //! State: all rows, sorted within their partition; of large partitions a copy where changes are
-//! (`leaves`), or of the last rows (`tail`). Freed when rows are removed, and where watermarks bound
-//! the order, but for what frames to come reach (`aged`). Cost: rows behind all
-//! others of their partition cost what their frames hold; any other change costs the rows whose
-//! frames it reaches. A small partition is looked at as a whole, and so is one whose frames go on
-//! to the last row. What stays the same is not put out.
+//! (`leaves`), or of the last rows (`tail`). Freed when rows are removed, and where watermarks
+//! bound the order, but for what frames to come reach (`aged`). Cost: rows behind all others of
+//! their partition cost what their frames hold; any other change costs the rows whose frames it
+//! reaches. A small partition is looked at as a whole, and so is one whose frames go on to the last
+//! row. What stays the same is not put out.
 //!
 //! Reading order: `spans` (where frames begin and end), `frames` (functions over them) and
 //! `extremes`, `running`; `tail` and `tails` (the ends of partitions); `leaves`, `splice` (changes

@@ -29,12 +29,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::{Expr, ScalarUDF};
 
-use super::Facts;
 use super::build::{column, field, schema, width};
+use super::facts::Facts;
+use super::inputs::with_inputs;
 use super::keys_once::is_served;
 use super::region::is_unique;
 use super::selectivity::selectivity;
-use super::with_inputs;
 use crate::ir::{JoinKind, Node, Plan};
 use crate::positions::positions;
 use condition::Band;

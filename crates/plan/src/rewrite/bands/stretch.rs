@@ -1,9 +1,10 @@
 //! Which stretch a value lies in: `stretch_of(size, value)`, and `stretches_of(size, low, high,
 //! value)`, the list of those that hold what lies from `value + low` to `value + high`.
 //!
-//! Law: `stretch_of(size, v)` is an element of `stretches_of(size, low, high, value)` if `low <= v -
-//! value <= high`, or if `v` and `value` are the same end of time (an infinite value is near itself,
-//! whatever is added to it). Neither fails, on no value. Both are NULL of NULL.
+//! Law: where `low <= v - value <= high`, `stretch_of(size, v)` is an element of
+//! `stretches_of(size, low, high, value)`; also where `v` and `value` are the same end of time (an
+//! infinite value is near itself, whatever is added to it). Neither fails, on no value. Both are
+//! NULL of NULL.
 //!
 //! Cost: a division a value, two for a list.
 

@@ -16,10 +16,10 @@
 //!
 //! (`<` for sessions, which a row at the very end of the window would go on.)
 //!
-//! once for each relation with a watermark that the query's windows are over. Where windows are over
-//! a view or a subquery, the plan says which watermarks bound `window_end`, and how far it may be
-//! behind them ([`Bound::lag`]): windows close that much later. A query of TUMBLE or HOP that groups
-//! by `window_start` groups by `window_end` as well: one tells the other.
+//! once for each relation with a watermark that the query's windows are over. Where windows are
+//! over a view or a subquery, the plan says which watermarks bound `window_end`, and how far it may
+//! be behind them ([`Bound::lag`]): windows close that much later. A query of TUMBLE or HOP that
+//! groups by `window_start` groups by `window_end` as well: one tells the other.
 //!
 //! Rows that come after the watermark are left out where they come in, so a row that has appeared
 //! does not change any more. Cost: the comparison of rows with one changing value.
