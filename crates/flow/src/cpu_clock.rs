@@ -73,10 +73,9 @@ fn used_by_this_thread() -> Option<Duration> {
     None
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use super::*;
 
     fn told(work: impl FnOnce()) -> (Duration, Duration) {
