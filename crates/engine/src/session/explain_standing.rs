@@ -4,7 +4,6 @@
 //! Law: the counts are those of SHOW OPERATORS: of all workers, as far as they had been counted. A
 //! part that several views share is counted since the first of them was made, and says so.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
@@ -65,16 +64,9 @@ impl Session {
 
     /// Operators, what they have done, and since when: those of the view itself first.
     fn counted(&self, standing: &Standing) -> Vec<(Arc<Plan>, OperatorCounts, Time)> {
-        let mut counts: BTreeMap<DataflowId, BTreeMap<usize, OperatorCounts>> = BTreeMap::new();
-        let mut all = Vec::new();
-        for operator in self.dataflows.operators() {
-            let of_dataflow = counts.entry(operator.dataflow);
-            let counts = of_dataflow.or_insert_with(|| self.cluster.operators(operator.dataflow));
-            let Some(counts) = counts.get(&operator.step) else { continue };
-            all.push((operator.dataflow, (Arc::clone(operator.plan), *counts, operator.since)));
-        }
-        all.sort_by_key(|(dataflow, _)| *dataflow != standing.dataflow);
-        all.into_iter().map(|(_, counted)| counted).collect()
+        let mut all = self.counted_operators();
+        all.sort_by_key(|(operator, _)| operator.dataflow != standing.dataflow);
+        all.into_iter().map(|(operator, counts)| (Arc::clone(operator.plan), counts, operator.since)).collect()
     }
 
     fn rows_held(&mut self, standing: &Standing) -> String {

@@ -17,6 +17,7 @@ use super::state::Session;
 use super::state_remark::{KEPT, state_remark};
 use crate::catalog::system::{self, OPERATORS, SystemCell};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
+use crate::dataflows::Operator;
 use crate::error::Error;
 use crate::transaction::substitute;
 
@@ -103,12 +104,8 @@ impl Session {
     fn operator_rows(&mut self) -> Vec<OperatorRow> {
         let stats: BTreeMap<ArrangementId, ArrangementStats> =
             self.arrangements().into_iter().map(|stats| (stats.arrangement, stats)).collect();
-        let mut counts: BTreeMap<DataflowId, BTreeMap<usize, OperatorCounts>> = BTreeMap::new();
         let mut all = Vec::new();
-        for operator in self.dataflows.operators() {
-            let of_dataflow = counts.entry(operator.dataflow);
-            let counts = of_dataflow.or_insert_with(|| self.cluster.operators(operator.dataflow));
-            let Some(counts) = counts.get(&operator.step) else { continue };
+        for (operator, counts) in self.counted_operators() {
             all.push(OperatorRow {
                 dataflow: operator.dataflow,
                 name: operator.name.to_owned(),
@@ -137,6 +134,17 @@ impl Session {
         }
         all.sort_by_key(|row| row.dataflow);
         all
+    }
+
+    /// The operators that stand, and what they have done.
+    pub(super) fn counted_operators(&self) -> Vec<(Operator<'_>, OperatorCounts)> {
+        let mut counts: BTreeMap<DataflowId, BTreeMap<usize, OperatorCounts>> = BTreeMap::new();
+        let counted = self.dataflows.operators().filter_map(|operator| {
+            let of_dataflow = counts.entry(operator.dataflow);
+            let counts = of_dataflow.or_insert_with(|| self.cluster.operators(operator.dataflow));
+            counts.get(&operator.step).copied().map(|counts| (operator, counts))
+        });
+        counted.collect()
     }
 
     /// What bounds the rows of an arrangement that the operators of some views share: what bounds

@@ -14,6 +14,7 @@
 //! that compare a plain column with a constant are left where they are, since rows are looked up by
 //! them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -56,8 +57,8 @@ fn handed_on(plan: &Plan) -> Option<Arc<Plan>> {
     let node = Node::Stage { input: Arc::clone(input), filter: conditions.clone(), project: shown };
     let lower = Arc::new(Plan { node, schema: all });
     // (Columns that only the call read go no further.)
-    let is_wanted = |at: &usize| is_named(lower.schema.field(*at).name(), filter.iter().chain(&project));
-    let wanted: Vec<usize> = (0..=n_shown).filter(is_wanted).collect();
+    let read = names_read(filter.iter().chain(&project));
+    let wanted: Vec<usize> = (0..=n_shown).filter(|at| read.contains(lower.schema.field(*at).name())).collect();
     let node = Node::Stage { input: choose(&lower, &wanted), filter, project };
     Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
 }
@@ -110,8 +111,8 @@ fn within_stage(plan: &Plan) -> Option<Arc<Plan>> {
     let filter: Vec<Expr> = filter.iter().map(in_place).collect();
     let project: Vec<Expr> = project.iter().map(in_place).collect();
     // (Columns that only the calls read go no further.)
-    let is_read = |at: &usize| is_named(all.field(*at).name(), filter.iter().chain(&project));
-    let kept: Vec<usize> = (0..fields.len()).filter(is_read).collect();
+    let read = names_read(filter.iter().chain(&project));
+    let kept: Vec<usize> = (0..fields.len()).filter(|at| read.contains(all.field(*at).name())).collect();
     let below = kept.iter().map(|&at| match at.checked_sub(n_columns) {
         Some(n) => calls[n].clone(),
         None => column(input, at),
@@ -128,9 +129,9 @@ fn within_stage(plan: &Plan) -> Option<Arc<Plan>> {
     Some(Arc::new(Plan { node, schema: plan.schema.clone() }))
 }
 
-/// Whether some expression reads a column of this name.
-fn is_named<'a>(name: &str, mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
-    exprs.any(|expr| expr.column_refs().iter().any(|column| column.name == name))
+/// The names of the columns that some expressions read.
+fn names_read<'a>(exprs: impl Iterator<Item = &'a Expr>) -> HashSet<String> {
+    exprs.flat_map(Expr::column_refs).map(|column| column.name.clone()).collect()
 }
 
 /// Whether rows may be looked up by a condition.

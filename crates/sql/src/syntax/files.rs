@@ -64,6 +64,10 @@ pub fn with_tables<E: From<SqlError>>(
         | Statement::CreateTableAs(CreateTableAs { query, .. })
         | Statement::Explain(Explain { query, .. })
         | Statement::CopyTo(CopyTo { copied: Copied::Query(query), .. }) => (query, false),
+        Statement::ExplainChange(explained) => match explained.as_mut() {
+            Statement::Insert(Insert { query, .. }) => (query, false),
+            _ => return Ok(None),
+        },
         Statement::CreateView(view) => (&mut view.query, true),
         Statement::Subscribe(subscribe) => (&mut subscribe.query, true),
         _ => return Ok(None),
@@ -111,6 +115,7 @@ fn query_of(statement: &Statement) -> Option<&Query> {
         Statement::CreateView(view) => &view.query,
         Statement::Subscribe(subscribe) => &subscribe.query,
         Statement::Declare(declare) => return query_of(&declare.statement.statement),
+        Statement::ExplainChange(explained) => return query_of(explained),
         _ => return None,
     };
     Some(query)
