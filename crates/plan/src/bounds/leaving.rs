@@ -102,7 +102,8 @@ fn passed_by_frames(window: &Window, below: &[Option<Bound>]) -> Option<Leaving>
     let first = window.order.first().filter(|key| !key.descending && !key.nulls_first)?;
     let reach = window.reach()?;
     // (Rows whose frames are not whole yet begin from lesser values. Of others the frames begin
-    // from the order value less a constant, so the bound of what comes holds for what is there, too.)
+    // from the order value less a constant, so the bound of what comes holds for what is there,
+    // too.)
     if !reach.from.is_empty() && !reach.is_back_only() {
         return None;
     }
