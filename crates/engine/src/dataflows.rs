@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anabranch_batch::Time;
 use anabranch_flow::account::memory::Holder;
+use anabranch_plan::bounds::Bound;
 use anabranch_plan::{Node, Plan};
 
 use crate::catalog::FOLLOWED;
@@ -31,7 +32,7 @@ pub struct Dataflows {
     registry: Registry,
     /// How many failures the cluster had told of when the registry was last cleared of them.
     failures: u64,
-    /// Watermarks that have a value.
+    /// Watermarks that have a value, by the inputs whose rows they bound.
     marked: BTreeSet<u64>,
 }
 
@@ -50,6 +51,8 @@ struct Installed {
     uses: BTreeSet<DataflowId>,
     /// Collections whose changes it reads as they come.
     follows: BTreeSet<CollectionId>,
+    /// Watermarks by which its state may be bounded.
+    marks: BTreeSet<u64>,
     /// How many names own it.
     owners: usize,
     /// Arrangements all rows of which it may look at for ever.
@@ -108,9 +111,9 @@ impl Dataflows {
         self.last_id
     }
 
-    /// Takes note that the watermark which a relation holds has a value.
-    pub fn note_mark(&mut self, relation: CollectionId) {
-        self.marked.insert(relation.0);
+    /// Takes note that the watermark of an input has a value.
+    pub fn note_mark(&mut self, input: CollectionId) {
+        self.marked.insert(input.0);
     }
 
     /// What is known of arrangements from which rows leave.
@@ -186,6 +189,11 @@ impl Dataflows {
     /// Whether a dataflow reads the changes of this collection as they come.
     pub(crate) fn is_input_read(&self, input: CollectionId) -> bool {
         self.installed.values().any(|installed| installed.follows.contains(&input))
+    }
+
+    /// Whether a dataflow's state may be bounded by the watermark of this input.
+    pub(crate) fn is_mark_read(&self, input: CollectionId) -> bool {
+        self.installed.values().any(|installed| installed.marks.contains(&input.0))
     }
 
     /// Whether a name owns the dataflow that makes this arrangement.
@@ -325,8 +333,12 @@ impl Dataflows {
         let owners = usize::from(is_wanted);
         let (keeps, follows) = (physical.keeps(), physical.follows());
         let operators = physical.plans.iter().map(|(step, plan)| (step.0, Arc::clone(plan))).collect();
+        let promises = plan.relations().into_iter().filter_map(|name| Some(&wanted.reads.get(&name)?.promises));
+        let bounds = promises.flat_map(|promises| promises.bounds.values().chain(&promises.mark));
+        let marks = bounds.flat_map(Bound::marks).map(|(id, _)| id).collect();
         let (exports, since) = (arrangements.clone(), wanted.as_of);
-        let installed = Installed { name, plan, since, operators, exports, egress, uses, follows, owners, keeps };
+        let installed =
+            Installed { name, plan, since, operators, exports, egress, uses, follows, marks, owners, keeps };
         self.installed.insert(dataflow, installed);
         self.order.push(dataflow);
         (dataflow, arrangements)

@@ -163,16 +163,19 @@ impl Catalog {
         self.objects.values().filter(|object| !object.is_hidden)
     }
 
-    /// What the relations that hold watermarks become, and their collections.
-    pub fn watermark_changes(&mut self) -> Vec<(ObjectId, CollectionId, Batch)> {
-        let changes = |name: &String| {
-            let object = self.objects.get_mut(name)?;
-            let batch = object.watermark.as_mut()?.changes(&object.schema)?;
-            Some((object.id, Watermark::relation_of(&object.name), batch))
-        };
-        let changes: Vec<(ObjectId, String, Batch)> = self.watermarked.iter().filter_map(changes).collect();
-        let collection = |name: &String| Some(self.objects.get(name)?.maintained.as_ref()?.collection);
-        changes.into_iter().filter_map(|(id, name, batch)| Some((id, collection(&name)?, batch))).collect()
+    /// What the relations that hold watermarks become, each with the input whose rows the watermark
+    /// bounds, and that of the relation.
+    pub fn watermark_changes(&mut self) -> Vec<(ObjectId, [CollectionId; 2], Batch)> {
+        let mut marks = Vec::new();
+        for name in &self.watermarked {
+            let input_of = |name: &str| Some(self.objects.get(name)?.maintained.as_ref()?.collection);
+            let inputs = (input_of(name), input_of(&Watermark::relation_of(name)));
+            let (Some(input), Some(collection)) = inputs else { continue };
+            let Some(object) = self.objects.get_mut(name) else { continue };
+            let changes = object.watermark.as_mut().and_then(|watermark| watermark.changes(&object.schema));
+            marks.extend(changes.map(|changes| (object.id, [input, collection], changes)));
+        }
+        marks
     }
 
     /// Takes back moves of watermarks that were told by

@@ -102,10 +102,10 @@ impl Cluster {
         self.tell(|| Command::AdvanceEvents { input, upper });
     }
 
-    /// Says that the watermark that a relation holds has a value from a time on: rows at later
-    /// times are judged by it.
-    pub fn mark(&mut self, relation: CollectionId, time: Time, value: i64) {
-        self.tell(|| Command::Mark { relation, time, value });
+    /// Says that the watermark of an input has a value from a time on: rows at later times are
+    /// judged by it.
+    pub fn mark(&mut self, input: CollectionId, time: Time, value: i64) {
+        self.tell(|| Command::Mark { input, time, value });
     }
 
     /// Promises, for every input without a time of its own, that no update with a time before

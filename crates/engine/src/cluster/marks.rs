@@ -1,4 +1,7 @@
-//! The watermarks of relations, as of each time, on a worker.
+//! The watermarks of inputs, as of each time, on a worker.
+//!
+//! Readers of one source can have inputs of their own (those that came late), each with the
+//! watermark of the rows that it was given.
 //!
 //! Law: the value as of a time is the last one that the session told of that time or an earlier
 //! one. Of old values some are forgotten: then an operator that is far behind frees by an older
@@ -17,18 +20,18 @@ use super::spec::{CollectionId, LimitStep};
 /// Values of a watermark that are remembered at most.
 const REMEMBERED_MAX: usize = 64;
 
-/// Watermarks by the number of the relation that holds them. Shared by all who look at them.
+/// Watermarks by the number of the input whose rows they bound. Shared by all who look at them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks(Rc<RefCell<Values>>);
 
-/// For each relation, its watermark's values with the times from which they hold.
+/// For each input, its watermark's values with the times from which they hold.
 type Values = BTreeMap<u64, Vec<(Time, i64)>>;
 
 impl Marks {
     /// Takes note of a watermark from a time on.
-    pub fn note(&self, relation: CollectionId, time: Time, value: i64) {
+    pub fn note(&self, input: CollectionId, time: Time, value: i64) {
         let mut marks = self.0.borrow_mut();
-        let values = marks.entry(relation.0).or_default();
+        let values = marks.entry(input.0).or_default();
         values.push((time, value));
         if values.len() > REMEMBERED_MAX {
             let mut place = 0;
@@ -39,10 +42,15 @@ impl Marks {
         }
     }
 
+    /// Forgets the watermark of an input that is gone.
+    pub fn forget(&self, input: CollectionId) {
+        self.0.borrow_mut().remove(&input.0);
+    }
+
     /// A bound of all updates at or after a time.
     fn at(&self, bound: &Bound, upto: Time) -> Option<i64> {
         let marks = self.0.borrow();
-        bound.at(&|relation| marks.get(&relation)?.iter().rev().find(|(time, _)| *time < upto).map(|(_, value)| *value))
+        bound.at(&|input| marks.get(&input)?.iter().rev().find(|(time, _)| *time < upto).map(|(_, value)| *value))
     }
 
     /// The limit that follows a bound.

@@ -56,7 +56,7 @@ pub(super) enum Command {
         upper: Time,
     },
     Mark {
-        relation: CollectionId,
+        input: CollectionId,
         time: Time,
         value: i64,
     },
@@ -223,6 +223,7 @@ impl Service for WorkerState {
             Command::DropInput { input } => {
                 self.relays.remove(&input);
                 self.event_inputs.remove(&input);
+                self.marks.forget(input);
             }
             Command::Push { input, arrival, load } => {
                 let relay = self.relays.get_mut(&input).expect("the session pushes to inputs that exist");
@@ -232,8 +233,8 @@ impl Service for WorkerState {
                 let timed = self.relays.iter_mut().filter(|(input, _)| !self.event_inputs.contains(input));
                 timed.for_each(|(_, relay)| relay.advance(upper));
             }
-            Command::Mark { relation, time, value } => {
-                self.marks.note(relation, time, value);
+            Command::Mark { input, time, value } => {
+                self.marks.note(input, time, value);
                 // (Queries that were installed with a part hold it by now themselves.)
                 for (arrangement, limit) in &self.floors {
                     if let Some(Exported { rows, .. }) = self.arrangements.get_mut(arrangement) {

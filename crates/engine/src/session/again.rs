@@ -5,9 +5,10 @@
 //! keep. For one that comes later the source is read again, as far as it was read, into a new
 //! input. Readers of the earlier inputs are given the same rows on.
 //!
-//! - A view reads its columns again, and nothing is kept besides.
-//! - A SELECT or SUBSCRIBE of the source itself, and a view over a source with a watermark (whose
-//!   marks have passed, too), find all rows in an arrangement.
+//! - A view reads its columns again, and nothing is kept besides. The watermark of a source rises
+//!   again with its rows, for the view alone: a watermark is known by the input whose rows it
+//!   bounds.
+//! - A SELECT or SUBSCRIBE of the source itself finds all rows in an arrangement.
 //!
 //! Cost: nothing while readers come first. A reader that comes later pays a second reading; with an
 //! arrangement, the source keeps every column of every row from then on. Rows are read again in the
@@ -45,7 +46,7 @@ impl Session {
             let Some(object) = self.catalog.find(&name) else { continue };
             columns.extend(object.watermark.as_ref().map(Watermark::column));
             let is_kept_on_demand = object.is_kept_on_demand();
-            let may_read_late = object.retain != Retain::All && !object.is_readable() && object.watermark.is_none();
+            let may_read_late = object.retain != Retain::All && !object.is_readable();
             let now = self.options.clock.now_micros();
             let Some(source) = self.pump.get_mut(&name) else { continue };
             if !source.has_begun() {
@@ -89,8 +90,7 @@ impl Session {
         while let Some(Late { before, input, reader, n_rows, wanted }) = late.pop_front() {
             let name = before.name.clone();
             if !self.dataflows.is_input_read(input) {
-                // (Others have what the view needs.)
-                self.forget_kept(&name, before, Some(input));
+                self.forget_unfollowed(&name, before, input);
                 continue;
             }
             match self.read_again(&name, input, reader, n_rows) {
@@ -110,6 +110,19 @@ impl Session {
         Ok(())
     }
 
+    /// Others have the rows that a view needs: its own input goes. The watermark goes on by the
+    /// number of that input if the view's state is bounded by it.
+    fn forget_unfollowed(&mut self, name: &str, before: Object, input: CollectionId) {
+        if !self.dataflows.is_mark_read(input) {
+            return self.forget_kept(name, before, Some(input));
+        }
+        let now = before.watermark.as_ref().and_then(Watermark::current);
+        let followed = before.maintained.as_ref().map(|maintained| maintained.collection);
+        self.set_kept(name, before.retain, before.maintained);
+        followed.into_iter().for_each(|followed| self.earlier_inputs.entry(followed).or_default().push(input));
+        now.into_iter().for_each(|now| self.note_mark(input, self.timeline.last(), now));
+    }
+
     /// Undoes what was made for readers that did not come to be.
     pub(super) fn forget_late(&mut self, late: Vec<Late>) {
         for Late { before, input, .. } in late {
@@ -120,9 +133,10 @@ impl Session {
     /// Drops the inputs that no view reads any more, beside the last one of each source.
     pub(super) fn forget_earlier_inputs(&mut self) {
         let dataflows = &self.dataflows;
+        let is_unread = |input: CollectionId| !dataflows.is_input_read(input) && !dataflows.is_mark_read(input);
         let mut unread = Vec::new();
         for earlier in self.earlier_inputs.values_mut() {
-            unread.extend(earlier.extract_if(.., |input| !dataflows.is_input_read(*input)));
+            unread.extend(earlier.extract_if(.., |input| is_unread(*input)));
         }
         unread.into_iter().for_each(|input| self.cluster.drop_input(input));
     }
@@ -234,15 +248,21 @@ impl Session {
             };
             n_left = n_left.saturating_sub(batch.num_rows() as u64);
             let columns = coerce(target(&object), &batch, |_, _| Ok(None))?;
-            let times = Times::Constant(self.begin_commit());
-            let rows = Batch::with_len(columns.into(), batch.num_rows(), times, Diffs::Constant(1));
+            let time = self.begin_commit();
+            let rows = Batch::with_len(columns.into(), batch.num_rows(), Times::Constant(time), Diffs::Constant(1));
             let rows = match &mut watermark {
                 Some(watermark) => watermark.admit(rows, Arrival::InOrder)?,
                 None => rows,
             };
             // (Only the new input is given them: its readers have seen no row yet.)
             self.cluster.push(input, rows);
+            let mark = watermark.as_ref().and_then(Watermark::current);
+            mark.into_iter().for_each(|mark| self.note_mark(input, time, mark));
             self.commit_pending()?;
+            if mark.is_some() {
+                // (The rows of a commit are judged by the marks before it.)
+                self.cluster.flush();
+            }
             self.keep_workers_near()?;
         }
         Ok(reader)

@@ -21,7 +21,7 @@ use super::sealed::{Receipt, Sealed, SealedFact, SealedMark, SealedRows};
 use super::state::Session;
 use super::state::timeline::Timeline;
 use crate::catalog::{Arrival, Catalog, Created, Object, Retain, Watermark, kind_name};
-use crate::cluster::ArrangementId;
+use crate::cluster::{ArrangementId, CollectionId};
 use crate::coerce::{Fitting, Target, check_not_null, coerce};
 use crate::error::Error;
 
@@ -318,8 +318,9 @@ impl Session {
     /// What the relations that hold watermarks become at `time`.
     pub(super) fn seal_marks(&mut self, time: Time) -> Vec<SealedMark> {
         let marks = self.catalog.watermark_changes().into_iter();
-        let sealed = marks.map(|(object, collection, changes)| SealedMark {
+        let sealed = marks.map(|(object, [input, collection], changes)| SealedMark {
             object,
+            input,
             collection,
             changes: changes.with_times(Times::Constant(time)),
         });
@@ -349,8 +350,7 @@ impl Session {
         sealed.rows.iter().for_each(|rows| self.push_sealed(rows, greatest));
         for mark in sealed.marks {
             if let Some(value) = Watermark::value_after(&mark.changes) {
-                self.cluster.mark(mark.collection, greatest, value);
-                self.dataflows.note_mark(mark.collection);
+                self.note_mark(mark.input, greatest, value);
             }
             self.cluster.push(mark.collection, mark.changes);
         }
@@ -407,6 +407,15 @@ impl Session {
         let Timeline { commits_unforgotten, rows_unforgotten, .. } = self.timeline;
         if commits_unforgotten >= COMPACT_AFTER_COMMITS || rows_unforgotten >= COMPACT_AFTER_ROWS {
             self.allow_compaction();
+        }
+    }
+
+    /// Tells the workers a watermark from `time` on, by the input that is read and by earlier ones.
+    pub(super) fn note_mark(&mut self, input: CollectionId, time: Time, value: i64) {
+        let earlier = self.earlier_inputs.get(&input).into_iter().flatten();
+        for input in earlier.copied().chain([input]) {
+            self.cluster.mark(input, time, value);
+            self.dataflows.note_mark(input);
         }
     }
 

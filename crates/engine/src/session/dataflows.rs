@@ -123,21 +123,21 @@ impl Session {
 
     /// What is known of changes to come of a relation's rows.
     fn promises(&self, object: &Object) -> Promises {
-        let mark_of = |name: &str, holder: &Object| {
-            let id = holder.maintained.as_ref()?.collection.0;
+        // (A watermark is known by the input whose rows it bounds.)
+        let mark_of = |name: &str, input: &Object| {
+            let id = input.maintained.as_ref()?.collection.0;
             Some(Bound::Mark { id, relation: name.to_owned() })
         };
         if object.is_hidden {
-            let mark = Watermark::relation_held(&object.name).and_then(|name| mark_of(name, object));
+            let held = Watermark::relation_held(&object.name);
+            let mark = held.and_then(|name| mark_of(name, self.catalog.find(name).unwrap_or(object)));
             return Promises { mark, ..Promises::default() };
         }
         let mut promises = object.maintained.as_ref().map(|maintained| maintained.promises.clone()).unwrap_or_default();
         promises.is_append_only |= object.is_append_only;
-        if let Some(watermark) = &object.watermark
-            && let Some(holder) = self.catalog.find(&Watermark::relation_of(&object.name))
-        {
+        if let Some(watermark) = &object.watermark {
             promises.is_changeable = !object.is_append_only;
-            let bound = mark_of(&object.name, holder).filter(|_| object.is_append_only);
+            let bound = mark_of(&object.name, object).filter(|_| object.is_append_only);
             promises.bounds.extend(bound.map(|bound| (watermark.column(), bound)));
         }
         promises

@@ -85,7 +85,7 @@ impl Session {
         let values: ArrayRef = Arc::new(values.with_data_type(clock_schema().field(0).data_type().clone()));
         let diffs = Diffs::Column(moved.into_iter().map(|(_, diff)| diff).collect());
         let changes = Batch::new(vec![values], Times::Constant(time), diffs);
-        Some(SealedMark { object: ObjectId::default(), collection, changes })
+        Some(SealedMark { object: ObjectId::default(), input: collection, collection, changes })
     }
 
     /// Takes back a move of the clock that did not happen.

@@ -70,6 +70,8 @@ pub struct SealedRows {
 pub struct SealedMark {
     /// The table or source that has it.
     pub object: ObjectId,
+    /// The input whose rows it bounds.
+    pub input: CollectionId,
     /// The input of the relation that holds it.
     pub collection: CollectionId,
     /// What that relation's rows become.

@@ -10,9 +10,11 @@ use arrow::datatypes::SchemaRef;
 
 use crate::support::{ask, fail, pairs, run, with_workers};
 
-/// Gives `(i, "a" or "b")` for i in 0..10, two rows a poll, from the beginning for each reader.
+/// Gives `(i, "a" or "b")` for i in 0..10, two rows a poll, from the beginning for each reader; a
+/// long tape a hundred times as many.
 #[derive(Clone, Default)]
 struct Tape {
+    is_long: bool,
     edition: Arc<Mutex<String>>,
     /// Columns that readers were narrowed to, one entry a reader.
     narrowed: Arc<Mutex<Vec<BTreeSet<usize>>>>,
@@ -42,7 +44,9 @@ impl SourceReader for Tape {
     }
 
     fn poll(&mut self, rows_max: usize) -> Result<Poll, Error> {
-        let n_rows = (10 - *self.torn_off.lock().unwrap() - self.at).clamp(0, 2).min(rows_max as i64);
+        let times = if self.is_long { 100 } else { 1 };
+        let n_left = 10 * times - *self.torn_off.lock().unwrap() - self.at;
+        let n_rows = n_left.clamp(0, 2 * times).min(rows_max as i64);
         let kind = |i: i64| if i % 3 == 0 { "a" } else { "b" };
         let rows: Vec<(i64, &str)> = (self.at..self.at + n_rows).map(|i| (i, kind(i))).collect();
         self.at += n_rows;
@@ -56,7 +60,10 @@ impl SourceReader for Tape {
 
 /// Registers the connector `tape`.
 fn taped(session: &mut Session) -> Tape {
-    let tape = Tape::default();
+    taped_with(session, Tape::default())
+}
+
+fn taped_with(session: &mut Session, tape: Tape) -> Tape {
     session.register_connector("tape", Arc::new(tape.clone()));
     tape
 }
@@ -121,6 +128,89 @@ fn a_source_with_a_watermark_is_read_again() {
         run(session, "CREATE MATERIALIZED VIEW w AS SELECT k / 4 AS w, count(*) AS n FROM s GROUP BY k / 4");
         assert_eq!(ask(session, "SELECT * FROM w ORDER BY w"), ["0 4", "1 4", "2 2"]);
         assert_eq!(ask(session, "SELECT count(*) FROM s"), ["10"]);
+    });
+}
+
+#[test]
+fn the_watermark_rises_again_for_a_view_that_comes_later() {
+    for retain in ["", ", retain = 'none'"] {
+        with_workers(|session| {
+            taped(session);
+            run(
+                session,
+                &format!(
+                    "SET wait_for_sources = off;
+                     CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k, APPEND ONLY)
+                     WITH (connector = 'tape'{retain});
+                     CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s"
+                ),
+            );
+            read_some(session);
+            // Each reads the source again, by itself or beside the inputs of those before.
+            let windows = "FROM TUMBLE(s, k, 3)";
+            let late = [
+                format!(
+                    "CREATE MATERIALIZED VIEW w AS SELECT window_end AS e, count(*) AS n, max(v) AS v {windows}
+                         GROUP BY window_end EMIT ON WINDOW CLOSE"
+                ),
+                format!(
+                    "CREATE MATERIALIZED VIEW x AS SELECT window_end AS e, max(k) AS k {windows} GROUP BY window_end"
+                ),
+                "CREATE MATERIALIZED VIEW j AS SELECT a.k, b.v FROM s a JOIN s b ON a.k = b.k + 1".to_string(),
+                "CREATE MATERIALIZED VIEW l AS SELECT k, lag(v) OVER (ORDER BY k) AS v FROM s".to_string(),
+            ];
+            late.iter().for_each(|view| _ = run(session, view));
+            assert_eq!(ask(session, "SELECT * FROM w ORDER BY e"), ["3 3 b"]);
+            assert_eq!(ask(session, "SELECT * FROM x ORDER BY e"), ["3 2", "6 3"]);
+            let plan = ask(session, "EXPLAIN w").join("\n");
+            assert!(plan.contains("state bounded by"), "{plan}");
+            run(session, "SET wait_for_sources = on");
+            assert_eq!(ask(session, "SELECT * FROM w ORDER BY e"), ["3 3 b", "6 3 b", "9 3 b"]);
+            assert_eq!(ask(session, "SELECT * FROM x ORDER BY e"), ["3 2", "6 5", "9 8", "12 9"]);
+            assert_eq!(ask(session, "SELECT count(*), sum(k) FROM j"), ["9 45"]);
+            assert_eq!(ask(session, "SELECT count(v), sum(k) FROM l"), ["9 45"]);
+            run(session, "DROP SOURCE s CASCADE");
+        });
+    }
+}
+
+#[test]
+fn state_leaves_for_early_views_and_late_ones() {
+    with_workers(|session| {
+        taped_with(session, Tape { is_long: true, ..Tape::default() });
+        run(
+            session,
+            "SET wait_for_sources = off;
+             CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k, APPEND ONLY)
+             WITH (connector = 'tape', retain = 'none');
+             CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
+        );
+        while session.sources()[0].rows < 400 {
+            session.step().unwrap();
+        }
+        // (The second is late when the first is read from an earlier input.)
+        for (view, size) in [("first", 4), ("second", 5)] {
+            run(
+                session,
+                &format!(
+                    "CREATE MATERIALIZED VIEW {view} AS SELECT sum(n) AS n, sum(k) AS k FROM
+                         (SELECT window_end, count(*) AS n, max(k) AS k FROM TUMBLE(s, k, {size}) GROUP BY window_end)"
+                ),
+            );
+        }
+        run(session, "SET wait_for_sources = on");
+        assert_eq!(
+            ask(session, "SELECT first.n, second.n, first.k, second.k FROM first, second"),
+            ["1000 1000 125250 100300"]
+        );
+        let rows = ask(
+            session,
+            "SELECT relation, operator, state_rows FROM anabranch_operators
+             WHERE operator LIKE 'Aggregate by window_end%' AND relation <> 'n'",
+        );
+        let n_rows = |row: &String| row.rsplit(' ').next().and_then(|n| n.parse::<i64>().ok()).unwrap();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert!(rows.iter().all(|row| n_rows(row) < 100), "{rows:?}");
     });
 }
 

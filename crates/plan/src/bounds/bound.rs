@@ -94,11 +94,16 @@ impl Bound {
 
     /// The relations whose watermarks it is made of.
     pub fn relations(&self) -> BTreeSet<&str> {
+        self.marks().into_iter().map(|(_, relation)| relation).collect()
+    }
+
+    /// The watermarks that it is made of: their numbers and relations.
+    pub fn marks(&self) -> BTreeSet<(u64, &str)> {
         match self {
-            Bound::Mark { relation, .. } => BTreeSet::from([relation.as_str()]),
+            Bound::Mark { id, relation } => BTreeSet::from([(*id, relation.as_str())]),
             Bound::Never => BTreeSet::new(),
-            Bound::Plus(of, _) | Bound::Floor(of, _) | Bound::Scaled(of, ..) => of.relations(),
-            Bound::Least(all) | Bound::Greatest(all) => all.iter().flat_map(Bound::relations).collect(),
+            Bound::Plus(of, _) | Bound::Floor(of, _) | Bound::Scaled(of, ..) => of.marks(),
+            Bound::Least(all) | Bound::Greatest(all) => all.iter().flat_map(Bound::marks).collect(),
         }
     }
 }
@@ -151,6 +156,7 @@ mod tests {
         let lags = [mark(1), floor.clone(), floor.clone().plus(10), both.clone(), floor.clone().greatest(mark(2))];
         assert_eq!(lags.map(|bound| bound.lag()), [Some(0), Some(12), Some(2), Some(12), Some(0)]);
         assert_eq!((Bound::Never.lag(), Bound::Scaled(Box::new(mark(1)), 1000, 1).lag()), (None, Some(0)));
+        assert_eq!(both.marks(), BTreeSet::from([(1, "r1"), (2, "r2")]));
         assert_eq!(both.relations().into_iter().collect::<Vec<_>>(), ["r1", "r2"]);
     }
 }
