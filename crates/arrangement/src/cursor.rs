@@ -149,6 +149,11 @@ impl ValueCursor {
         }
     }
 
+    /// The word of a row: an order-preserving prefix of its sort columns.
+    pub fn word(&self, (chunk, row): (u32, u32)) -> u64 {
+        self.chunks[chunk as usize].stored_words().expect("sorted values store their words")[row as usize]
+    }
+
     /// The chunks that positions refer to.
     pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks

@@ -5,6 +5,7 @@
 //! [`match_recognize`] (row patterns), [`window`] (functions over frames).
 
 pub mod asof;
+mod by_partition;
 pub(crate) mod instants;
 pub mod match_recognize;
 pub mod session;

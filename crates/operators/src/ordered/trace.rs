@@ -176,6 +176,12 @@ impl TraceWalk {
     /// [`ValueCursor::seek_from`].
     pub(crate) fn seek(&mut self, keys: &Keys, key: usize, word: u64) {
         self.cursor.seek_from(keys, key, self.before, word);
+        self.lacks_rows = false;
+    }
+
+    /// The word of the row at a place.
+    pub(crate) fn word(&self, place: Place) -> u64 {
+        self.cursor.word(place)
     }
 
     /// The next value after [`Walk::seek`] that is there at one of `times` (ascending), with its

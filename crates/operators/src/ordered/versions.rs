@@ -5,15 +5,13 @@
 //! first change on. A result of a version is added when the version comes and removed when the next
 //! one comes; results that stay cancel out.
 
-use std::ops::ControlFlow;
-
 use anabranch_arrangement::Keys;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::order::Nulls;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather};
 use arrow::array::ArrayRef;
 
-use super::trace::{OrderedTrace, Place, only_used, touched_times};
+use super::trace::{OrderedTrace, Place, only_used};
 
 /// The rows of a group during an interval.
 pub(super) struct Version {
@@ -66,41 +64,46 @@ pub(super) struct Changed {
     pub has_grown: bool,
 }
 
-/// Takes what came before `upto` into the trace, grouped by `key`. Returns the versions of the
-/// groups that it touches, with these groups; and of all their rows the columns `read`. Rows of
-/// `leaving` are taken out as well, and touch nothing.
-pub(super) fn absorb(
-    trace: &mut OrderedTrace,
-    batch: Batch,
-    leaving: Option<Batch>,
-    key: &[usize],
-    read: &[usize],
-    upto: Time,
-) -> (Versions, Keys) {
-    let Touched { batch, keys, of_row } = Touched::new(batch, key);
-    let times = touched_times(&of_row, batch.times());
-    let batch = match leaving {
-        None => batch,
-        Some(leaving) => Batch::concat(&[batch, leaving]).map(|all| all.with_key(key)).unwrap_or_default(),
-    };
-    trace.absorb(batch, upto);
-    (versions(trace, &keys, &times, read), keys)
+/// The rows of a group whose words are in a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub group: usize,
+    /// The first word; 0 for all from the beginning.
+    pub from: u64,
+    /// The first word behind, if there is one.
+    pub until: Option<u64>,
 }
 
 /// The versions of groups at the times asked for, of which a group that is not asked for has none.
 pub(super) fn versions(trace: &OrderedTrace, keys: &Keys, times: &[Vec<Time>], read: &[usize]) -> Versions {
+    let groups = times.iter().enumerate().filter(|(_, times)| !times.is_empty());
+    let whole = groups.map(|(group, times)| (Stretch { group, from: 0, until: None }, &**times));
+    versions_of(trace, keys, whole, read)
+}
+
+/// The versions of stretches of groups at the times asked for.
+pub(super) fn versions_of<'a>(
+    trace: &OrderedTrace,
+    keys: &Keys,
+    stretches: impl Iterator<Item = (Stretch, &'a [Time])>,
+    read: &[usize],
+) -> Versions {
     let mut changed = Vec::new();
     let mut walk = trace.walk();
     let (mut versions, mut groups, mut places) = (Vec::new(), Vec::new(), Vec::new());
     let (mut values, mut counts): (Vec<Place>, Vec<Diff>) = (Vec::new(), Vec::new());
-    for (key, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
+    for (Stretch { group: key, from, until }, times) in stretches {
         values.clear();
         counts.clear();
-        walk.group(keys, key, times, |place, at| {
-            values.push(place);
+        walk.seek(keys, key, from);
+        while let Some((place, at)) = walk.next(times) {
             counts.extend_from_slice(at);
-            ControlFlow::Continue(())
-        });
+            if until.is_some_and(|until| walk.word(place) >= until) {
+                counts.truncate(values.len() * times.len());
+                break;
+            }
+            values.push(place);
+        }
         let (n, n_before) = (times.len(), versions.len());
         let is_same = |a: usize, b: usize| counts.chunks_exact(n).all(|counts| counts[a] == counts[b]);
         let mut at = 0;

@@ -19,7 +19,7 @@ use anabranch_batch::{Batch, Diff, Diffs, Time, Times, gather};
 use anabranch_spec::recognize::{Cell, CellValue};
 use arrow::array::{Array, ArrayRef, Int64Array};
 
-use super::tactic::{Found, Rows, SearchRange};
+use super::found::{Found, Rows, SearchRange};
 use crate::ordered::trace::{OrderedTrace, Place, TraceWalk, only_used};
 
 /// What is decided of all partitions, and when to look again.
@@ -96,6 +96,11 @@ impl Decided {
         self.leaving.take()
     }
 
+    /// Whether rows are to leave.
+    pub fn has_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
     /// Where the searches of these partitions begin.
     pub fn starts(&self, keys: &Keys) -> Vec<Start> {
         let (mut asked, mut known) = (Vec::new(), Vec::new());
@@ -149,7 +154,7 @@ impl Decided {
             .collect();
         let (found, decided) = search(&spans, frozen.columns(read));
         let mut n_matches = vec![0; keys.len()];
-        found.matches.iter().for_each(|found| n_matches[found.0] += 1);
+        found.matches.iter().for_each(|found| n_matches[found.span] += 1);
         let mut of_key = Vec::with_capacity(keys.len());
         for (key, decided) in decided.into_iter().enumerate() {
             let (from, before) = (frozen.ends[key], starts[key]);

@@ -25,12 +25,14 @@ pub(super) struct Search<'a> {
     pub(super) labels: Vec<usize>,
     /// Whether the last search would have read a row at the end.
     pub(super) came_to_end: bool,
+    /// The rows before this one that were read.
+    pub(super) read_to: usize,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(program: &'a RecognizeProgram, depends_on_match: bool) -> Search<'a> {
         let failed = (!depends_on_match).then(HashSet::new);
-        Search { program, failed, choices: Vec::new(), labels: Vec::new(), came_to_end: false }
+        Search { program, failed, choices: Vec::new(), labels: Vec::new(), came_to_end: false, read_to: 0 }
     }
 
     /// Forgets what failed: other rows may follow from now on.
@@ -53,6 +55,7 @@ impl<'a> Search<'a> {
             let goes_on = match self.program.steps[step] {
                 Instruction::Take(variable) if row < end => {
                     self.labels.push(variable);
+                    self.read_to = self.read_to.max(row + 1);
                     let is_met = meets(row, &self.labels)?;
                     (step, row) = (step + 1, row + 1);
                     is_met

@@ -23,7 +23,7 @@ impl Expression for Less {
     }
 }
 
-fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
+pub(super) fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
     let value = CellValue::Column { column: 2, at: At { end, variable, skipped: 0, offset } };
     Cell { name: String::new(), value, data_type: DataType::Int64 }
 }
@@ -31,12 +31,16 @@ fn cell(end: End, variable: Option<usize>, offset: i64) -> Cell {
 /// Key, time, value: a value and then smaller and smaller ones; `before` is what a value is
 /// compared with.
 fn falls(before: Cell) -> Recognize {
+    Recognize::new(falls_spec(before))
+}
+
+pub(super) fn falls_spec(before: Cell) -> RecognizeSpec {
     let pattern = RowPattern::Sequence(vec![
         RowPattern::Variable(0),
         RowPattern::Repeat { part: Box::new(RowPattern::Variable(1)), min: 1, max: None, is_reluctant: false },
     ]);
     let count = CellValue::Fold { function: Fold::Count, column: None, variable: None };
-    Recognize::new(RecognizeSpec {
+    RecognizeSpec {
         partition: vec![0],
         order: vec![SortKey::new(1, Direction::ASCENDING)],
         program: RecognizeProgram::new(&pattern).unwrap(),
@@ -57,15 +61,15 @@ fn falls(before: Cell) -> Recognize {
         within: None,
         input_types: vec![DataType::Int64; 3],
         effort: MergeEffort::default(),
-    })
+    }
 }
 
 /// Key, time, value, at, diff.
-type Update = (i64, i64, i64, Time, Diff);
+pub(super) type Update = (i64, i64, i64, Time, Diff);
 /// Key, first value, last value, rows, at, diff.
-type Change = (i64, i64, i64, i64, Time, Diff);
+pub(super) type Change = (i64, i64, i64, i64, Time, Diff);
 
-fn rows(rows: &[Update]) -> Batch {
+pub(super) fn rows(rows: &[Update]) -> Batch {
     let column = |of: &dyn Fn(&Update) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from(rows.iter().map(of).collect::<Vec<_>>()))
     };
@@ -74,7 +78,7 @@ fn rows(rows: &[Update]) -> Batch {
     Batch::new(vec![column(&|row| row.0), column(&|row| row.1), column(&|row| row.2)], times, diffs)
 }
 
-fn step(recognize: &mut Recognize, upto: Time) -> Vec<Change> {
+pub(super) fn step(recognize: &mut Recognize, upto: Time) -> Vec<Change> {
     let mut out = Output::default();
     recognize.advance(upto, &mut out);
     assert!(out.errors.is_empty());
@@ -84,7 +88,9 @@ fn step(recognize: &mut Recognize, upto: Time) -> Vec<Change> {
         let (a, b, c, d) = (column(0), column(1), column(2), column(3));
         changes.extend((0..batch.len()).map(|row| {
             let (time, diff) = (batch.times().get(row), batch.diffs().get(row));
-            (a.value(row), b.value(row), c.value(row), d.value(row), time, diff)
+            // (NULL is a value that no test has.)
+            let [a, b, c, d] = [&a, &b, &c, &d].map(|of| if of.is_null(row) { -99 } else { of.value(row) });
+            (a, b, c, d, time, diff)
         }));
     }
     changes.sort_unstable();

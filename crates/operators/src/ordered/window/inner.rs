@@ -6,12 +6,12 @@
 use anabranch_arrangement::Floor;
 use anabranch_batch::{Batch, Time};
 
-use super::by_partition::ByPartition;
 use super::leaf_partition::{LeafPartition, Outcome, are_local};
 use super::row_order::RowOrder;
 use super::spec::WindowSpec;
 use super::splice::splices;
 use super::tail::{Kind, kind_of};
+use crate::ordered::by_partition::ByPartition;
 
 /// Rows of a partition that has leaves, at least.
 pub(super) const LEAF_PARTITION_ROWS_MIN: usize = 1024;

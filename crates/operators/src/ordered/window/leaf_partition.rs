@@ -14,7 +14,6 @@ use anabranch_spec::frame::{Exclude, FrameBound};
 use anabranch_spec::window::{Place, WindowCall, WindowFunction};
 use arrow::array::{ArrayRef, UInt32Array, new_null_array};
 
-use super::by_partition::Kept;
 use super::frames::{Results, take};
 use super::leaves::Leaves;
 use super::region::{Growth, Region, Spans};
@@ -22,6 +21,7 @@ use super::running::Running;
 use super::spec::WindowSpec;
 use super::splice::Splice;
 use super::tail::{Kind, kind_of};
+use crate::ordered::by_partition::Kept;
 
 /// Rows before and behind a change that are looked at first.
 const REACH_ROWS: usize = if cfg!(test) { 2 } else { 64 };

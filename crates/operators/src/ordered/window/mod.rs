@@ -30,7 +30,6 @@
 mod aged;
 #[cfg(test)]
 mod aged_tests;
-mod by_partition;
 mod extremes;
 mod frames;
 mod inner;

@@ -18,11 +18,11 @@ use anabranch_spec::frame::{Exclude, FrameBound};
 use anabranch_spec::window::{Place, Window, WindowCall, WindowFunction};
 use arrow::array::{Array, ArrayRef, UInt32Array};
 
-use super::by_partition::Kept;
 use super::frames::{Frames, Results, take};
 use super::running::Running;
 use super::spans::Peers;
 use super::spec::WindowSpec;
+use crate::ordered::by_partition::Kept;
 use crate::ordered::versions::Version;
 
 /// Whether no frame of these calls reaches a row behind its own or leaves rows out.

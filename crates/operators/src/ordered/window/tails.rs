@@ -11,10 +11,10 @@ use anabranch_arrangement::Floor;
 use anabranch_batch::{Batch, gather};
 use arrow::array::ArrayRef;
 
-use super::by_partition::ByPartition;
 use super::row_order::RowOrder;
 use super::spec::WindowSpec;
 use super::tail::{Followers, Tail, counts_peers, reaches_back_only};
+use crate::ordered::by_partition::ByPartition;
 
 /// Rows of a partition that has a tail, at least.
 pub(super) const TAIL_ROWS_MIN: usize = 512;
