@@ -29,10 +29,10 @@ pub(crate) struct Floors(Vec<Floor>);
 /// Whether values of a type are whole numbers of some unit, in the same order.
 pub fn has_ticks(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
-        || matches!(data_type, DataType::Timestamp(..))
+        || matches!(data_type, DataType::Timestamp(..) | DataType::Decimal128(_, 0))
 }
 
-/// The values of such a column.
+/// The values of such a column; NULL for a numeric beyond 64 bits.
 ///
 /// # Panics
 /// If the column's type [has no ticks](has_ticks).

@@ -13,7 +13,8 @@
 //! sorted by value that are merged in geometric levels, and the scalars. A row's retraction is one
 //! more row until a merge cancels the two. Cost: a row is compared once; a change of the scalar
 //! costs two binary searches a run, and the rows between the old scalar and the new one. Many times
-//! in one batch are walked in order, in one pass.
+//! in one batch are walked in order, in one pass. Rows that may leave a run do so once they are
+//! half of it.
 //!
 //! Source: *TPC-H on differential dataflow* (McSherry 2017), on queries 11, 15 and 22: what a
 //! comparison with an aggregate of everything should cost.
@@ -157,26 +158,24 @@ impl Threshold {
         }
     }
 
-    /// The rows of a run that are not below, or do not pass.
-    fn staying(&self, run: &Run, below: i64) -> Vec<u32> {
-        let turns = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
-        let value_of = |place: i128| if turns { !place } else { place };
-        // (A rising scalar lets greater values go: those below pass never again.)
-        if !turns {
-            let first = run.values.partition_point(|place| *place < i128::from(below));
-            return (first as u32..run.values.len() as u32).collect();
-        }
-        let rows = run.values.iter().enumerate();
-        // (Values are in order, so that often none needs to be looked at.)
-        if [run.values.first(), run.values.last()]
-            .into_iter()
-            .flatten()
-            .all(|place| value_of(*place) >= i128::from(below))
-        {
-            return (0..run.values.len() as u32).collect();
-        }
-        let stay = rows.filter(|(_, place)| value_of(**place) >= i128::from(below) || self.passes(**place) == 0);
-        stay.map(|(row, _)| row as u32).collect()
+    /// The rows of a run that are not below, or do not pass; `None` if it is not yet worth a copy of
+    /// them.
+    fn staying(&self, run: &Run, below: i64) -> Option<Vec<u32>> {
+        let (n_rows, below) = (run.values.len(), i128::from(below));
+        let is_passed = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
+        let stay = match is_passed {
+            // (A rising scalar lets greater values go: those below pass never again.)
+            false => run.values.partition_point(|place| *place < below)..n_rows,
+            // (What passes stands behind the least scalar, if none is there less than no times.)
+            true if self.scalars.values().all(|count| *count > 0) => {
+                let n_above = run.values.partition_point(|place| !*place >= below);
+                let least = self.scalars.first_key_value();
+                let n_kept_out = least.map_or(n_rows, |(least, _)| run.values.partition_point(|place| place < least));
+                0..n_above.max(n_kept_out)
+            }
+            true => 0..n_rows,
+        };
+        (stay.len() <= n_rows / 2).then(|| (stay.start as u32..stay.end as u32).collect())
     }
 
     fn merged(&self, runs: impl Iterator<Item = Run>) -> Option<Run> {
@@ -238,16 +237,13 @@ impl Timed for Threshold {
     fn free(&mut self, passed: &[Passed]) {
         for passed in passed.iter().filter(|passed| passed.input == 0) {
             let runs = std::mem::take(&mut self.runs);
-            let out_of = |run: Run| {
-                let stay: Vec<u32> = self.staying(&run, passed.below);
-                match stay.len() {
-                    0 => None,
-                    n if n == run.values.len() => Some(run),
-                    _ => Some(Run {
-                        values: stay.iter().map(|&row| run.values[row as usize]).collect(),
-                        rows: run.rows.take(&stay),
-                    }),
-                }
+            let out_of = |run: Run| match self.staying(&run, passed.below) {
+                None => Some(run),
+                Some(stay) if stay.is_empty() => None,
+                Some(stay) => Some(Run {
+                    values: stay.iter().map(|&row| run.values[row as usize]).collect(),
+                    rows: run.rows.take(&stay),
+                }),
             };
             let runs = runs.into_iter().filter_map(out_of).collect();
             self.runs = runs;

@@ -109,7 +109,7 @@ pub(crate) fn shifted<'a>(expr: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr
             }
             interval_ticks(constant, *unit)?
         }
-        of if of.is_integer() => whole(constant)?,
+        of if of.is_integer() || matches!(of, DataType::Decimal128(_, 0)) => whole(constant)?,
         DataType::Date32 => whole(constant).or_else(|| whole_days(constant))?,
         _ => return None,
     };
@@ -139,6 +139,7 @@ fn scaled(bound: Bound, from: &DataType, to: &DataType) -> Option<Bound> {
     let (from, to) = match (from, to) {
         (from, to) if from == to => return Some(bound),
         (from, to) if from.is_signed_integer() && to.is_signed_integer() => return Some(bound),
+        (from, DataType::Decimal128(_, 0)) if from.is_signed_integer() => return Some(bound),
         (DataType::Timestamp(from, a), DataType::Timestamp(to, b)) if a == b || is_steady(a) && is_steady(b) => {
             (ticks_a_day(*from), ticks_a_day(*to))
         }
@@ -205,6 +206,7 @@ pub(crate) fn whole(value: &ScalarValue) -> Option<i64> {
         ScalarValue::Int64(value) => *value,
         ScalarValue::Int32(value) => value.map(i64::from),
         ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Decimal128(value, _, 0) => i64::try_from((*value)?).ok(),
         _ => None,
     }
 }

@@ -67,6 +67,7 @@ const FORMS: &[(&str, &str)] = &[
         "SELECT b.window_end, a.x FROM TUMBLE(bid, t, 500) AS b LEFT JOIN TUMBLE(ask, t, 500) AS a
          ON b.k = a.k AND b.x = a.x AND b.window_end = a.window_end",
     ),
+    ("ranges", "SELECT k, x, sum(x) OVER (PARTITION BY k ORDER BY t RANGE 5 PRECEDING) AS s FROM bid"),
     ("interval join", "SELECT b.x FROM bid AS b JOIN ask AS a ON b.k = a.k AND b.x = a.x AND b.t BETWEEN a.t - 300 AND a.t + 100"),
     ("as-of join", "SELECT b.x, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t >= a.t"),
     ("as-of join forward", "SELECT b.x, a.x AS ax FROM bid AS b ASOF JOIN ask AS a ON b.k = a.k AND b.t <= a.t"),

@@ -364,7 +364,7 @@ fn memory_of_windows_is_flat() {
 
 #[test]
 fn memory_of_frames_is_flat() {
-    for form in ["neighbours", "frames"] {
+    for form in ["neighbours", "frames", "ranges"] {
         let (is_flat, said) = endless(form);
         assert!(is_flat, "{said}");
     }
