@@ -158,8 +158,8 @@ impl Threshold {
         }
     }
 
-    /// The rows of a run that are not below, or do not pass; `None` if it is not yet worth a copy of
-    /// them.
+    /// The rows of a run that are not below, or do not pass; `None` if it is not yet worth a copy
+    /// of them.
     fn staying(&self, run: &Run, below: i64) -> Option<Vec<u32>> {
         let (n_rows, below) = (run.values.len(), i128::from(below));
         let is_passed = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);

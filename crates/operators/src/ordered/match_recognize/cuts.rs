@@ -1,8 +1,8 @@
 //! Places of partitions from which a search can go on, and to which a changed one comes back.
 //!
-//! Law: at a cut begins a search, and no earlier one has read a row from there on. So what changes
-//! behind a cut changes no match before it; and where the search of changed rows comes to a cut
-//! behind all changes, without having read beyond, the matches from there on are those of before.
+//! Law: at a cut begins a search, and it is known how far earlier ones have read beyond. So what
+//! changes behind that changes no match before the cut; and where the search of changed rows comes
+//! to a cut behind all changes, the matches from there on are those of before.
 //!
 //! A cut is a word, an order-preserving prefix of the rows' order: it is at the first row with that
 //! word or a greater one, whatever rows come and go.
@@ -103,15 +103,20 @@ impl Resumed {
 
     /// The number of the cut to begin at, if it is not the first row.
     fn first(&self) -> Option<usize> {
-        let n_before = self.cuts.partition_point(|cut| cut.word <= self.words.0);
-        n_before.checked_sub(1).filter(|_| !self.is_whole)
+        let n_clean = self.cuts.partition_point(|cut| cut.clean_from <= self.words.0);
+        n_clean.checked_sub(1).filter(|_| !self.is_whole)
     }
 
     /// The number of the cut to come to, if it is not the end.
     fn last(&self) -> Option<usize> {
         let n_touched = self.cuts.partition_point(|cut| cut.from_word <= self.words.1);
-        let further = if self.n_tries == 0 { 0 } else { 4usize.saturating_pow(self.n_tries) };
-        Some(n_touched.saturating_add(further)).filter(|last| *last < self.cuts.len() && !self.is_whole)
+        let last = n_touched.saturating_add(self.further());
+        Some(last).filter(|last| *last < self.cuts.len() && !self.is_whole)
+    }
+
+    /// How many cuts to leave out.
+    fn further(&self) -> usize {
+        if self.n_tries == 0 { 0 } else { 4usize.saturating_pow(self.n_tries) }
     }
 
     /// The cut to begin at, if it is not the first row.
@@ -119,10 +124,17 @@ impl Resumed {
         self.first().map(|first| self.cuts[first])
     }
 
-    /// The rows to search, and those that matches read before them.
+    /// The word of the cut to come to, if it is not the end.
+    pub fn stop(&self) -> Option<u64> {
+        self.last().map(|last| self.cuts[last].word)
+    }
+
+    /// The rows to search, with those that matches read before them and, up to some cut, behind.
     pub fn stretch(&self) -> Stretch {
         let from = self.begin().map_or(0, |cut| cut.from_word);
-        Stretch { group: self.group, from, until: self.last().map(|last| self.cuts[last].word) }
+        let behind = self.last().map(|last| last.saturating_add(self.further()).saturating_add(1));
+        let until = behind.and_then(|behind| self.cuts.get(behind)).map(|cut| cut.word);
+        Stretch { group: self.group, from, until }
     }
 
     /// Whether the searches of all versions say what they would say of the whole partition. If not,
@@ -136,10 +148,11 @@ impl Resumed {
             return is_all;
         }
         let Some(last) = last else { return true };
+        let has_all = self.stretch().until.is_none();
         let comes_to = |(span, end): (&SearchRange, &Result<SpanEnd, ()>)| {
             let Ok(end) = end else { return false };
-            end.at == span.end
-                && end.read_to.saturating_add(reach.ahead) <= span.end
+            end.at == span.stop
+                && (has_all || end.clean_from.is_some())
                 && (!reach.has_numbers || end.n_matches == last.n_matches)
         };
         let fits = spans.iter().zip(ends).all(comes_to);
@@ -155,8 +168,12 @@ impl Resumed {
         let mut behind = last.map(|last| cuts.split_off(last)).unwrap_or_default();
         cuts.truncate(first.map_or(0, |first| first + 1));
         cuts.extend(end.cuts);
+        match end.clean_from {
+            Some(from) => behind.iter_mut().for_each(|cut| cut.clean_from = cut.clean_from.max(from)),
+            None => behind.clear(),
+        }
         // (Without a row between them, two cuts are one.)
-        let is_same = first.is_some() && span.start == span.end && !behind.is_empty();
+        let is_same = first.is_some() && span.start == span.stop && !behind.is_empty();
         cuts.extend(behind.drain(usize::from(is_same)..));
         cuts.shrink_to_fit();
         cuts

@@ -51,7 +51,7 @@ fn stretches_say_what_whole_partitions_say() {
         for seed in 0..40 {
             let mut numbers = Numbers(seed * 977 + number as u64);
             let (mut kept, mut all): (Recognize, Vec<Update>) = (Recognize::new(spec.clone()), vec![]);
-            let mut answer = Answer::new();
+            let (mut answer, mut had_cuts) = (Answer::new(), false);
             let mut time = 1;
             for turn in 0..30 {
                 let mut changes: Vec<Update> = Vec::new();
@@ -76,12 +76,14 @@ fn stretches_say_what_whole_partitions_say() {
                 }
                 kept.push(0, rows(&changes));
                 add(&mut answer, step(&mut kept, time));
+                had_cuts |= kept.has_cuts();
                 let mut fresh = Recognize::new(spec.clone());
                 fresh.push(0, rows(&all));
                 let mut expected = Answer::new();
                 add(&mut expected, step(&mut fresh, 1));
                 assert_eq!(answer, expected, "pattern {number}, seed {seed}, turn {turn}");
             }
+            assert!(had_cuts, "pattern {number}, seed {seed}");
         }
     }
 }

@@ -149,7 +149,8 @@ impl Decided {
                 let (n_rows, n_matches) = start.at(Time::MAX);
                 // (A match reads rows ahead of it, all of which must be there.)
                 let end = rows[1].saturating_sub(reach.ahead).max(rows[0]);
-                SearchRange { from: rows[0], to: rows[1], start: (rows[0] + n_rows).min(end), end, n_matches }
+                let start = (rows[0] + n_rows).min(end);
+                SearchRange { from: rows[0], to: rows[1], start, stop: end, end, n_matches, clean_from: 0 }
             })
             .collect();
         let (found, decided) = search(&spans, frozen.columns(read));

@@ -13,11 +13,15 @@ pub(super) struct SearchRange {
     /// The partition, among all rows.
     pub from: usize,
     pub to: usize,
-    /// The first row that a match may begin at, and where matches end at the latest.
+    /// The first row that a match may begin at, the first that none may, and where matches end at
+    /// the latest.
     pub start: usize,
+    pub stop: usize,
     pub end: usize,
     /// Matches that begin before.
     pub n_matches: i64,
+    /// The least word such that what changes from there on changes none of these.
+    pub clean_from: u64,
 }
 
 /// All rows of all versions.
@@ -58,8 +62,9 @@ impl Rows {
 pub(super) struct SpanEnd {
     /// The row from which it would have gone on.
     pub at: usize,
-    /// The rows before this one were read; `usize::MAX` if one at the end was wanted.
-    pub read_to: usize,
+    /// The least word such that what changes from there on changes no match up to there; `None` if
+    /// any change may, since a row at the end was wanted.
+    pub clean_from: Option<u64>,
     /// Matches up to there.
     pub n_matches: i64,
     /// Places to go on from, besides.
@@ -101,6 +106,9 @@ pub(super) const CUT_ROWS: usize = if cfg!(test) { 2 } else { 32 };
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub word: u64,
+    /// The least word such that what changes from there on changes no match before the cut: it is
+    /// greater where searches before have read beyond.
+    pub clean_from: u64,
     /// The word of the first row that matches from there on read.
     pub from_word: u64,
     /// Rows from the first with that word up to the cut.

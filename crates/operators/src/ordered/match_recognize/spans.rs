@@ -112,12 +112,12 @@ impl Recognize {
         found: &mut Found,
     ) -> Result<SpanEnd, String> {
         let Searched { number, span, rows, masks, nulls, below } = *searched;
-        let SearchRange { from, to, mut start, end: last, mut n_matches } = *span;
+        let SearchRange { from, to, mut start, stop, end: last, mut n_matches, .. } = *span;
         let (mut cuts, mut cut_at) = (Vec::new(), start);
         search.read_to = start;
-        while start < last {
-            if start - cut_at >= CUT_ROWS && search.read_to.saturating_add(self.reach.ahead) <= start {
-                cuts.extend(self.cut(rows, from, start, n_matches).inspect(|_| cut_at = start));
+        while start < stop {
+            if start - cut_at >= CUT_ROWS {
+                cuts.extend(self.cut(rows, span, start, search.read_to, n_matches).inspect(|_| cut_at = start));
             }
             let end = rows.end_within(start, last, self.spec.within);
             if self.spec.within.is_some() {
@@ -155,19 +155,33 @@ impl Recognize {
             found.labels.extend_from_slice(&search.labels);
             start = self.resume(start, &search.labels)?;
         }
-        Ok(SpanEnd { at: start, read_to: search.read_to, n_matches, cuts })
+        let clean_from = self.clean_from(rows, span, start, search.read_to);
+        Ok(SpanEnd { at: start, clean_from, n_matches, cuts })
     }
 
     /// The place before a row as one to go on from, if its word begins there.
-    fn cut(&self, rows: &Rows, from: usize, row: usize, n_matches: i64) -> Option<Cut> {
-        let words = &rows.words;
+    fn cut(&self, rows: &Rows, span: &SearchRange, row: usize, read_to: usize, n_matches: i64) -> Option<Cut> {
+        let (words, from) = (&rows.words, span.from);
         if words.is_empty() || words[row - 1] == words[row] {
             return None;
         }
+        let clean_from = self.clean_from(rows, span, row, read_to)?.max(words[row]);
         let from_word = words[row.saturating_sub(self.reach.back).max(from)];
         let first = from + words[from..=row].partition_point(|word| *word < from_word);
         let n_matches = if self.reach.has_numbers { n_matches } else { 0 };
-        Some(Cut { word: words[row], from_word, n_back: row - first, n_matches })
+        Some(Cut { word: words[row], clean_from, from_word, n_back: row - first, n_matches })
+    }
+
+    /// The least word such that what changes from there on changes no match that begins before a
+    /// row; `None` if there is none.
+    fn clean_from(&self, rows: &Rows, span: &SearchRange, row: usize, read_to: usize) -> Option<u64> {
+        let end = read_to.saturating_add(self.reach.ahead);
+        match end {
+            end if end <= row => Some(span.clean_from),
+            // (What lies behind the last row that was read moves none that was.)
+            end if end <= span.to => Some(rows.words.get(end - 1)?.checked_add(1)?.max(span.clean_from)),
+            _ => None,
+        }
     }
 
     /// Asks whether the last row of a match so far meets the condition of the variable that it is

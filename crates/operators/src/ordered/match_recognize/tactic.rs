@@ -108,11 +108,17 @@ impl Recognize {
             let own = from..from + n_versions(resumed, from);
             spans.extend(versions[own.clone()].iter().zip(&groups[own]).map(|(version, (group, time))| {
                 let Version { from, to, .. } = *version;
-                let (n_before, n_matches) = match resumed.begin() {
-                    Some(cut) => (cut.n_back, cut.n_matches),
-                    None => starts[*group].at(*time),
+                let (n_before, n_matches, clean_from) = match resumed.begin() {
+                    Some(cut) => (cut.n_back, cut.n_matches, cut.clean_from),
+                    None => {
+                        let (n_before, n_matches) = starts[*group].at(*time);
+                        (n_before, n_matches, 0)
+                    }
                 };
-                SearchRange { from, to, start: (from + n_before).min(to), end: to, n_matches }
+                let start = (from + n_before).min(to);
+                let n_to_stop = |word: u64| rows.words[from..to].partition_point(|of_row| *of_row < word);
+                let stop = resumed.stop().map_or(to, |word| (from + n_to_stop(word)).max(start));
+                SearchRange { from, to, start, stop, end: to, n_matches, clean_from }
             }));
         }
         let (mut found, mut ends) = self.search(&spans, &rows, None);
@@ -135,6 +141,12 @@ impl Recognize {
         }
         self.give(&versions, &rows, found, out);
         again
+    }
+
+    /// Whether some partition has cuts.
+    #[cfg(test)]
+    pub(super) fn has_cuts(&self) -> bool {
+        self.cuts.size_bytes() > 0
     }
 
     /// Puts out what came and what went.
