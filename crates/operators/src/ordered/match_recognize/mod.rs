@@ -18,13 +18,13 @@
 //!
 //! State: all rows, sorted within their partition; where a watermark bounds the first order column,
 //! those that an undecided match may begin at or read (`decided`). Cost: a change costs the rows
-//! around it, from the last place before that no earlier match has read beyond to the first place
-//! behind that the search comes to again (`cuts`); at worst its partition. Conditions that read no
-//! more than rows at fixed offsets are evaluated over whole batches, and a search then takes each
-//! step of the pattern at most once for each row; other conditions are evaluated one row at a time,
-//! and backtrack at most [`BACKTRACKS_MAX`] times in a match: more are an error of the partition.
-//! Source: ISO/IEC 19075-5 (row pattern recognition in SQL); Cox, *Regular Expression Matching: the
-//! Virtual Machine Approach* (2009) for the search.
+//! around it, from the last place before that no earlier match has read beyond the change to the
+//! first place behind that the search comes to again (`cuts`); at worst its partition. Conditions
+//! that read no more than rows at fixed offsets are evaluated over whole batches, and a search then
+//! takes each step of the pattern at most once for each row; other conditions are evaluated one row
+//! at a time, and backtrack at most [`BACKTRACKS_MAX`] times in a match: more are an error of the
+//! partition. Source: ISO/IEC 19075-5 (row pattern recognition in SQL); Cox, *Regular Expression
+//! Matching: the Virtual Machine Approach* (2009) for the search.
 //!
 //! Reading order: `spec`, [`program`], `search`, `cells`, `found`, `spans`, `cuts`, `tactic`,
 //! `decided`.

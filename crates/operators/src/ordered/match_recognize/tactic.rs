@@ -1,5 +1,6 @@
 //! Partitions as they are at each time, searched for matches, and the changes between them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Floor, Keys, Layout, ValueOrder};
@@ -97,34 +98,12 @@ impl Recognize {
             open.into_iter().for_each(|resumed| self.cuts.put(keys, resumed.group, resumed.cuts));
             return vec![];
         }
-        let (rows, starts) = (self.rows_with_words(columns), self.decided.starts(keys));
-        // (Versions come group by group, in the order of stretches.)
-        let n_versions = |resumed: &Resumed, from: usize| {
-            groups[from..].iter().take_while(|(group, _)| *group == resumed.group).count()
-        };
-        let mut spans: Vec<SearchRange> = Vec::with_capacity(versions.len());
-        for resumed in &open {
-            let from = spans.len();
-            let own = from..from + n_versions(resumed, from);
-            spans.extend(versions[own.clone()].iter().zip(&groups[own]).map(|(version, (group, time))| {
-                let Version { from, to, .. } = *version;
-                let (n_before, n_matches, clean_from) = match resumed.begin() {
-                    Some(cut) => (cut.n_back, cut.n_matches, cut.clean_from),
-                    None => {
-                        let (n_before, n_matches) = starts[*group].at(*time);
-                        (n_before, n_matches, 0)
-                    }
-                };
-                let start = (from + n_before).min(to);
-                let n_to_stop = |word: u64| rows.words[from..to].partition_point(|of_row| *of_row < word);
-                let stop = resumed.stop().map_or(to, |word| (from + n_to_stop(word)).max(start));
-                SearchRange { from, to, start, stop, end: to, n_matches, clean_from }
-            }));
-        }
+        let rows = self.rows_with_words(columns);
+        let spans = self.spans(&open, keys, (&versions, &groups), &rows);
         let (mut found, mut ends) = self.search(&spans, &rows, None);
         let (mut again, mut from) = (Vec::new(), 0);
         for mut resumed in open {
-            let own = from..from + n_versions(&resumed, from);
+            let own = versions_of_group(&groups, resumed.group, from);
             let mut its_ends: Vec<_> = ends.drain(..own.len()).collect();
             from = own.end;
             if !resumed.fits(&spans[own.clone()], &its_ends, self.reach) {
@@ -141,6 +120,34 @@ impl Recognize {
         }
         self.give(&versions, &rows, found, out);
         again
+    }
+
+    /// What is searched of each version. (Versions come group by group, in the order of stretches.)
+    fn spans(
+        &self,
+        open: &[Resumed],
+        keys: &Keys,
+        (versions, groups): (&[Version], &[(usize, Time)]),
+        rows: &Rows,
+    ) -> Vec<SearchRange> {
+        let starts = self.decided.starts(keys);
+        let mut spans: Vec<SearchRange> = Vec::with_capacity(versions.len());
+        for resumed in open {
+            let own = versions_of_group(groups, resumed.group, spans.len());
+            spans.extend(versions[own.clone()].iter().zip(&groups[own]).map(|(version, (group, time))| {
+                let Version { from, to, .. } = *version;
+                let decided = || starts[*group].at(*time);
+                let ((n_before, n_matches), clean_from) = match resumed.begin() {
+                    Some(cut) => ((cut.n_back, cut.n_matches), cut.clean_from),
+                    None => (decided(), 0),
+                };
+                let start = (from + n_before).min(to);
+                let n_to_stop = |word: u64| rows.words[from..to].partition_point(|of_row| *of_row < word);
+                let stop = resumed.stop().map_or(to, |word| (from + n_to_stop(word)).max(start));
+                SearchRange { from, to, start, stop, end: to, n_matches, clean_from }
+            }));
+        }
+        spans
     }
 
     /// Whether some partition has cuts.
@@ -185,6 +192,11 @@ impl Recognize {
         }
         out.give_errors(updates.finish(&[messages]));
     }
+}
+
+/// The versions of a group, the first of which is `from`.
+fn versions_of_group(groups: &[(usize, Time)], group: usize, from: usize) -> Range<usize> {
+    from..from + groups[from..].iter().take_while(|(of, _)| *of == group).count()
 }
 
 impl Timed for Recognize {
