@@ -136,14 +136,12 @@ fn alike(a: &DataType, b: &DataType) -> bool {
     }
 }
 
-/// The side of a column or of a cast column.
+/// The side that all columns of an expression are of. (There is one scalar, so a value is computed
+/// once a row either way, and fails for the same rows.)
 fn side(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Column(column) => column.relation.as_ref().map(|side| side.table()),
-        Expr::Cast(cast) => side(&cast.expr),
-        Expr::ScalarFunction(call) if call.func.name() == TO_NUMERIC => side(call.args.first()?),
-        _ => None,
-    }
+    let mut sides = expr.column_refs().into_iter().map(|column| column.relation.as_ref().map(|side| side.table()));
+    let first = sides.next()??;
+    sides.all(|side| side == Some(first)).then_some(first)
 }
 
 fn unqualified(expr: &Expr) -> Expr {
