@@ -22,6 +22,9 @@ use anabranch_spec::top_k::{RankedBy, TopK};
 /// Literal rows shown before the rest is counted.
 const ROWS_SHOWN_MAX: usize = 3;
 
+/// Characters shown of an array among these.
+const ARRAY_CHARS_MAX: usize = 60;
+
 /// The plan as an indented tree. `annotate` may add a remark to a node's line, such as the
 /// arrangement it shares.
 pub fn explain(plan: &Plan, annotate: &dyn Fn(&Plan) -> Option<String>) -> String {
@@ -128,11 +131,20 @@ pub(crate) fn names(schema: &DFSchema) -> String {
 }
 
 fn constant(rows: &[Vec<ScalarValue>]) -> String {
-    let shown = list(rows.iter().take(ROWS_SHOWN_MAX).map(|row| format!("({})", list(row.iter().map(literal)))));
+    let shown = list(rows.iter().take(ROWS_SHOWN_MAX).map(|row| format!("({})", list(row.iter().map(shown_literal)))));
     match rows.len() {
         0 => "no rows".into(),
         n if n > ROWS_SHOWN_MAX => format!("{shown}, .. {n} rows"),
         _ => shown,
+    }
+}
+
+/// A literal; of a long array its beginning.
+fn shown_literal(value: &ScalarValue) -> String {
+    let text = literal(value);
+    match text.char_indices().nth(ARRAY_CHARS_MAX) {
+        Some((end, _)) if matches!(value, ScalarValue::List(_)) => format!("{}..", &text[..end]),
+        _ => text,
     }
 }
 

@@ -22,6 +22,9 @@ fn of_coercion(told: &str) -> Option<SqlError> {
     if let Some((matched, _)) = told.split_once(" cannot be matched") {
         return Some(SqlError::new(ErrorKind::Type, format!("{matched} cannot be matched")).with_hint(CAST_ONE_SIDE));
     }
+    if told.starts_with("operator does not exist: ") {
+        return operation_error(told.split(". No function matches").next().unwrap_or(told));
+    }
     let end = told.find(" does not exist").or_else(|| told.find(" No function matches"))?;
     let what = &told[..end];
     let call = what.strip_prefix("function ")?;
@@ -39,7 +42,13 @@ fn of_coercion(told: &str) -> Option<SqlError> {
         None if name.starts_with("__") => format!("operator does not exist for types {types}"),
         None if name == "array_has" => {
             let (list, value) = types.split_once(", ")?;
-            format!("operator does not exist: {value} = ANY ({list})")
+            match list.strip_suffix("[]") {
+                Some(element) => format!("operator does not exist: {value} = {element}"),
+                None => {
+                    let message = "op ANY/ALL (array) requires array on right side";
+                    return Some(SqlError::new(ErrorKind::Type, message).with_hint("Write x = ANY (ARRAY[a, b]), or x IN (a, b)."));
+                }
+            }
         }
         None => format!("function {name}({types}) does not exist"),
     };

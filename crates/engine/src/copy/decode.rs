@@ -9,8 +9,9 @@ use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
 
 use super::binary;
+use super::line_ends::{LineEnds, StrayEnd};
 use super::options::{CopyFormat, CopyKind, Header, RowPolicy};
-use super::values::{LineEnd, LineValue, csv_values, line_end, n_lines, text_values};
+use super::values::{LineValue, csv_values, text_values};
 use crate::error::Error;
 
 /// Rows of a block, at most, but for the last bytes.
@@ -30,9 +31,7 @@ pub(crate) struct Decoder {
     format: CopyFormat,
     /// What was not read yet.
     bytes: Vec<u8>,
-    /// How far the present row was looked through, and in which state.
-    looked: usize,
-    is_quoted: bool,
+    line_ends: LineEnds,
     /// The line that the next row begins at, from 1; in the binary format its number.
     line: u64,
     /// Whether the first line, or the signature, was read.
@@ -76,8 +75,7 @@ impl Decoder {
             columns: fields.iter().map(|_| StringViewBuilder::new()).collect(),
             format,
             bytes: vec![],
-            looked: 0,
-            is_quoted: false,
+            line_ends: LineEnds::default(),
             line: 1,
             has_begun: false,
             has_ended: false,
@@ -150,12 +148,13 @@ impl Decoder {
             if self.format.kind == CopyKind::Binary {
                 return Err(self.bad("unexpected EOF in COPY data", None));
             }
-            if self.is_quoted {
+            if self.line_ends.is_quoted() {
                 let error = self.bad("unterminated CSV quoted field", Some(&rest));
                 self.leave_out(error)?;
                 return Ok((!self.lines.is_empty()).then(|| self.block()));
             }
-            self.take_line(without_return(&rest))?;
+            let last = self.line_ends.last(&rest, &self.format).map_err(|stray| self.stray(stray))?;
+            self.take_line(&rest[..last.length])?;
         }
         Ok((!self.lines.is_empty()).then(|| self.block()))
     }
@@ -167,21 +166,18 @@ impl Decoder {
 
     /// Reads one line, if there is a whole one; tells how many bytes that is.
     fn read_line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
-        match line_end(bytes, self.looked, &self.format, &mut self.is_quoted) {
-            LineEnd::At(end) => {
-                self.looked = 0;
-                self.take_line(without_return(&bytes[..end]))?;
-                Ok(Some(end + 1))
-            }
-            LineEnd::Behind(looked) => {
-                self.looked = looked;
-                Ok(None)
-            }
-        }
+        let found = self.line_ends.next(bytes, &self.format).map_err(|stray| self.stray(stray))?;
+        let Some(line) = found else { return Ok(None) };
+        self.take_line(&bytes[..line.length])?;
+        Ok(Some(line.with_end))
+    }
+
+    fn stray(&self, end: StrayEnd) -> Error {
+        self.bad(end.message, None).with_hint(end.hint)
     }
 
     fn take_line(&mut self, line: &[u8]) -> Result<(), Error> {
-        let n_lines = n_lines(line);
+        let n_lines = self.line_ends.n_lines(line);
         if line == b"\\." {
             self.has_ended = true;
             return Ok(());
@@ -445,8 +441,4 @@ fn first_line(values: &[LineValue<'_>], fields: &[Field]) -> FirstLine {
         true => FirstLine::LikeHeader,
         false => FirstLine::Row,
     }
-}
-
-fn without_return(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -5,51 +5,12 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::memchr2;
 
-use super::options::{CopyFormat, CopyKind};
+use super::options::CopyFormat;
 
 /// A value; NULL is none.
 pub(super) type LineValue<'l> = Option<Cow<'l, [u8]>>;
-
-/// Where a line ends.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum LineEnd {
-    At(usize),
-    /// Not within these bytes, of which so many were looked through.
-    Behind(usize),
-}
-
-/// Looks for the end of a line from a place on. `is_quoted` is the state there, and then where it
-/// stopped.
-pub(super) fn line_end(bytes: &[u8], from: usize, format: &CopyFormat, is_quoted: &mut bool) -> LineEnd {
-    let is_csv = format.kind == CopyKind::Csv;
-    let has_escapes = !is_csv || format.escape != format.quote;
-    let escape = if is_csv { format.escape } else { b'\\' };
-    let mut at = from;
-    loop {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let found = match is_csv {
-            true => memchr3(b'\n', format.quote, escape, rest),
-            false => memchr2(b'\n', escape, rest),
-        };
-        let Some(found) = found else { return LineEnd::Behind(bytes.len()) };
-        at += found;
-        match bytes[at] {
-            b'\n' if !*is_quoted => return LineEnd::At(at),
-            // What is escaped is not looked at; it may not be there yet.
-            byte if has_escapes && byte == escape && (*is_quoted || !is_csv) => {
-                if at + 1 == bytes.len() {
-                    return LineEnd::Behind(at);
-                }
-                at += 1;
-            }
-            byte if is_csv && byte == format.quote => *is_quoted = !*is_quoted,
-            _ => {}
-        }
-        at += 1;
-    }
-}
 
 /// The values of a line of text: backslashes escape.
 pub(super) fn text_values<'l>(line: &'l [u8], format: &CopyFormat, n_columns: usize) -> Vec<LineValue<'l>> {
@@ -140,17 +101,6 @@ fn csv_value<'l>(at: usize, value: Cow<'l, [u8]>, had_quotes: bool, format: &Cop
     let has = |columns: &[bool]| columns.get(at).copied().unwrap_or(false);
     let may_be_null = if had_quotes { has(&format.force_null) } else { !has(&format.force_not_null) };
     (!(may_be_null && *value == *format.null.as_bytes())).then_some(value)
-}
-
-/// How many lines the bytes of a row take.
-pub(super) fn n_lines(line: &[u8]) -> u64 {
-    let mut n = 1;
-    let mut rest = line;
-    while let Some(at) = memchr(b'\n', rest) {
-        n += 1;
-        rest = &rest[at + 1..];
-    }
-    n
 }
 
 /// Appends what stands after a backslash; tells how many bytes that is.
@@ -260,18 +210,5 @@ mod tests {
             assert_eq!(owned(csv_values(&line, &format("csv", None), 1)), csv_model(&line, b'"'));
             assert_eq!(owned(csv_values(&line, &format("csv", Some("'")), 1)), csv_model(&line, b'\''));
         });
-    }
-
-    #[test]
-    fn a_line_ends_where_nothing_is_quoted_or_escaped() {
-        let end = |bytes: &[u8], format: &CopyFormat| line_end(bytes, 0, format, &mut false);
-        let (text, csv) = (format("text", None), format("csv", Some("'")));
-        assert_eq!(end(b"ab\\\nc\nd", &text), LineEnd::At(5));
-        assert_eq!(end(b"ab\\", &text), LineEnd::Behind(2));
-        assert_eq!(end(b"a,\"b\nc\",d\ne", &csv), LineEnd::At(9));
-        assert_eq!(end(b"a,\"b'\"\nc\"'\ne", &csv), LineEnd::At(10));
-        assert_eq!(end(b"a,\"b'", &csv), LineEnd::Behind(4));
-        assert_eq!(end(b"abc", &csv), LineEnd::Behind(3));
-        assert_eq!(n_lines(b"a\n\nb"), 3);
     }
 }

@@ -27,6 +27,12 @@ impl Session {
         if let Statement::Alter(alter) = statement {
             self.check_alters_no_staged(alter)?;
         }
+        if let Statement::AlterType(alter) = statement
+            && self.has_staged()
+        {
+            let message = format!("type \"{}\" cannot be altered while rows wait for COMMIT", alter.name);
+            return Err(Error::invalid(message).with_sqlstate("55006").with_hint("COMMIT first, then alter the type."));
+        }
         if let Statement::CreateIndex(create) = statement
             && create.is_unique
             && self.has_staged()
@@ -113,11 +119,11 @@ impl Session {
 
     /// What a statement changes in place.
     fn target_of(&self, statement: &Statement) -> Option<ObjectId> {
-        let is_type = matches!(statement, Statement::AddLabel(_));
+        let is_type = matches!(statement, Statement::AlterType(_));
         let name = match statement {
             Statement::Alter(alter) => &alter.name,
             Statement::AlterSequence(alter) => &alter.name,
-            Statement::AddLabel(add) => &add.name,
+            Statement::AlterType(alter) => &alter.name,
             _ => return None,
         };
         match is_type {
@@ -155,7 +161,7 @@ pub(super) fn defines(statement: &Statement) -> bool {
             | Statement::CreateSequence(_)
             | Statement::AlterSequence(_)
             | Statement::CreateType(_)
-            | Statement::AddLabel(_)
+            | Statement::AlterType(_)
             | Statement::DropType { .. }
             | Statement::CreateSchema { .. }
             | Statement::DropSchema { .. }

@@ -127,7 +127,7 @@ impl Session {
             Statement::CreateSequence(create) => self.define(|session| session.create_sequence(create)),
             Statement::AlterSequence(alter) => self.alter_sequence(alter),
             Statement::CreateType(create) => self.define(|session| session.create_type(create)),
-            Statement::AddLabel(add) => self.add_label(add),
+            Statement::AlterType(alter) => self.alter_type(alter),
             Statement::DropType { names, is_domain, if_exists, cascade } => {
                 self.drop_types(names, *is_domain, *if_exists, *cascade)
             }

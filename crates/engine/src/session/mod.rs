@@ -59,6 +59,7 @@ mod functions;
 mod index;
 mod joined_once;
 mod keys;
+mod labels;
 mod latest;
 mod like;
 mod lock_functions;

@@ -43,7 +43,7 @@ pub fn command_tag(statement: &Statement) -> &'static str {
             TypeDefinition::Enum(_) => "CREATE TYPE",
             TypeDefinition::Domain(_) => "CREATE DOMAIN",
         },
-        Statement::AddLabel(_) => "ALTER TYPE",
+        Statement::AlterType(_) => "ALTER TYPE",
         Statement::DropType { is_domain: true, .. } => "DROP DOMAIN",
         Statement::DropType { is_domain: false, .. } => "DROP TYPE",
         Statement::CreateSchema { .. } => "CREATE SCHEMA",

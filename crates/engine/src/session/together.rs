@@ -32,7 +32,7 @@ pub fn together(statement: &Statement) -> Together {
         | Statement::CreateSource(_)
         | Statement::Alter(_)
         | Statement::AlterSequence(_)
-        | Statement::AddLabel(_)
+        | Statement::AlterType(_)
         | Statement::Drop(_)
         | Statement::DropType { .. }
         | Statement::DropSchema { .. }

@@ -30,6 +30,7 @@ use arrow::array::ArrayRef;
 
 use super::defined::defines;
 use super::outcome::Outcome;
+use super::rules::check_rows;
 use super::state::Session;
 use super::tag::command_tag;
 use super::together::changes_rows;
@@ -274,6 +275,10 @@ impl Session {
                 return Err(conflict(&format!("table \"{table}\" was dropped by another transaction")));
             };
             let Some(net) = staged.net() else { continue };
+            // (A label may have another name by now.)
+            if object.rules.declared.checks.iter().any(|check| check.of_type.is_some()) {
+                check_rows(&object, &net)?;
+            }
             // Keys were compared with rows as they were then.
             self.check_keys(&object, std::slice::from_ref(&net)).map_err(|error| {
                 conflict(&format!("another transaction has written the same keys of table \"{table}\""))

@@ -1,20 +1,14 @@
-//! CREATE DOMAIN, CREATE TYPE .. AS ENUM, ALTER TYPE .. ADD VALUE, DROP.
+//! CREATE DOMAIN, CREATE TYPE .. AS ENUM, DROP. (ALTER TYPE is in [`labels`](super::labels).)
 //!
 //! Law: a type that a column, a view or another type names stays. What a type checks is a part of
-//! the rules of each table with a column of it; a label that is added is added there, too.
+//! the rules of each table with a column of it.
 
-use std::collections::BTreeSet;
-
-use anabranch_sql::statement::{AddLabel, CreateTable, CreateType, Statement, TypeDefinition};
-use anabranch_sql::type_marks::{EnumMark, type_within};
+use anabranch_sql::statement::{CreateTable, CreateType, TypeDefinition};
+use anabranch_sql::type_marks::type_within;
 use anabranch_sql::user_types::{field_of, resolve};
-use arrow::datatypes::{Field, Schema, SchemaRef};
 
-use super::durable::DEFINITION;
 use super::outcome::Outcome;
-use super::sealed::SealedFact;
 use super::state::Session;
-use crate::catalog::{Object, TableRules};
 use crate::error::Error;
 
 impl Session {
@@ -56,71 +50,6 @@ impl Session {
     /// The table with the types that are meant by names of users' types.
     pub(super) fn with_types(&self, create: &CreateTable) -> Result<Option<CreateTable>, Error> {
         Ok(resolve(create, &|name| self.catalog.types().get(name).map(|known| known.made.clone()))?)
-    }
-
-    /// `ALTER TYPE .. ADD VALUE`.
-    pub(super) fn add_label(&mut self, add: &AddLabel) -> Result<Outcome, Error> {
-        let Some(known) = self.catalog.types().get(&add.name).cloned() else { return Err(unknown_type(&add.name)) };
-        let mut made = known.made;
-        if let (true, TypeDefinition::Enum(labels)) = (add.is_lenient, &made.definition)
-            && labels.contains(&add.label)
-        {
-            let notice = format!("enum label \"{}\" already exists; nothing was done.", add.label);
-            return Ok(Outcome::done_with("ALTER TYPE", notice));
-        }
-        made.add_label(&add.label, add.beside.as_ref().map(|(is_before, other)| (*is_before, other.as_str())))?;
-        let TypeDefinition::Enum(labels) = &made.definition else { return Err(unknown_type(&add.name)) };
-        let mark = EnumMark::new(&made.name, labels);
-        self.check_no_order(&made.name)?;
-        let (definition, id) = (made.definition(), known.id);
-        let fact = SealedFact { object: id, name: DEFINITION, value: definition.clone().into_bytes() };
-        self.record_definition(vec![], vec![], vec![fact])?;
-        self.catalog.add_type(made.clone(), definition);
-        // Columns have the labels, and tables check them.
-        let names: Vec<String> = self.catalog.objects().map(|object| object.name.clone()).collect();
-        for name in names {
-            let Some(object) = self.catalog.find_mut(&name) else { continue };
-            let Some(schema) = with_labels(&object.schema, &mark) else { continue };
-            object.schema = schema;
-            let mut declared = object.rules.declared.clone();
-            let own = declared
-                .checks
-                .iter_mut()
-                .filter(|check| check.of_type.as_ref().is_some_and(|(of, _)| of.name == made.name));
-            own.for_each(|check| check.add_label(&made, &add.label));
-            let counters = object.rules.counters.clone();
-            object.rules = TableRules { counters, ..TableRules::new(declared) };
-            object.fitting = None;
-            if self.catalog.table(&name).is_ok() {
-                self.plan_rules(&name)?;
-            }
-        }
-        Ok(Outcome::done("ALTER TYPE"))
-    }
-
-    /// Refuses where a materialized view goes by the order of the labels, which its plan has as it
-    /// was.
-    fn check_no_order(&self, name: &str) -> Result<(), Error> {
-        let of_type = |object: &&Object| object.schema.fields().iter().any(|field| type_within(field) == Some(name));
-        let tables = self.catalog.objects().filter(of_type).map(|object| object.name.clone());
-        let readers: BTreeSet<String> = tables.flat_map(|table| self.catalog.dependents(&table)).collect();
-        let Some(known) = self.catalog.types().get(name) else { return Ok(()) };
-        let TypeDefinition::Enum(labels) = &known.made.definition else { return Ok(()) };
-        let labels = EnumMark::new(name, labels).labels;
-        for view in readers.iter().filter_map(|reader| self.catalog.find(reader)) {
-            let statement = anabranch_sql::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement);
-            let Some(Statement::CreateView(create)) = statement.filter(|_| view.maintained.is_some()) else { continue };
-            // (A plan that is written out shows all of its expressions. A text that is the labels
-            // by chance is refused as well, and no order is overlooked.)
-            let plan = format!("{:?}", self.plan_created(&create)?.planned.plan);
-            if plan.contains(&labels) || plan.contains(&labels.escape_debug().to_string()) {
-                return Err(Error::invalid(format!("type \"{name}\" cannot get labels because others depend on it"))
-                    .with_sqlstate("2BP01")
-                    .with_detail(format!("Materialized view \"{}\" goes by the order of its labels.", view.name))
-                    .with_hint("DROP the view, add the label, and CREATE the view anew."));
-            }
-        }
-        Ok(())
     }
 
     /// `DROP TYPE` and `DROP DOMAIN`.
@@ -192,25 +121,12 @@ impl Session {
     }
 }
 
-/// The columns with the labels of a type, if a column is of it.
-fn with_labels(schema: &SchemaRef, mark: &EnumMark) -> Option<SchemaRef> {
-    let is_of = |field: &Field| EnumMark::of_elements(field).is_some_and(|known| known.name == mark.name);
-    if !schema.fields().iter().any(|field| is_of(field)) {
-        return None;
-    }
-    let fields = schema.fields().iter().map(|field| match is_of(field) {
-        true => mark.declare(field.as_ref().clone()),
-        false => field.as_ref().clone(),
-    });
-    Some(std::sync::Arc::new(Schema::new(fields.collect::<Vec<_>>())))
-}
-
 /// Whether a word stands in a text.
-fn names_word(text: &str, word: &str) -> bool {
+pub(super) fn names_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     text.split(|c| !is_part(c)).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-fn unknown_type(name: &str) -> Error {
+pub(super) fn unknown_type(name: &str) -> Error {
     Error::invalid(format!("type \"{name}\" does not exist")).with_sqlstate("42704")
 }

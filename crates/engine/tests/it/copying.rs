@@ -141,8 +141,10 @@ fn arrays_have_a_binary_format() {
 fn lines_are_read_as_postgresql_reads_them() {
     let mut here = database().connect().unwrap();
     run(&mut here, "CREATE TABLE t (k int, s text, d int DEFAULT 7)");
-    let cases: [(&str, &str, &[&str]); 6] = [
-        ("COPY t (k, s) FROM STDIN", "1\ta\\x41\\101\\\nb\r\n2\t\\N\n\\.\nnot read", &["1 aAA\nb 7", "2 null 7"]),
+    let cases: [(&str, &str, &[&str]); 8] = [
+        ("COPY t (k, s) FROM STDIN", "1\ta\r2\tb", &["1 a 7", "2 b 7"]),
+        ("COPY t (k, s) FROM STDIN CSV", "1,\"a\r\nb\"\r\n2,c\r\n", &["1 a\r\nb 7", "2 c 7"]),
+        ("COPY t (k, s) FROM STDIN", "1\ta\\x41\\101\\\nb\r\n2\t\\N\r\n\\.\r\nnot read", &["1 aAA\nb 7", "2 null 7"]),
         ("COPY t FROM STDIN CSV", "1,\"a,\"\"b\nc\",2\n2,,\n3,\"\",4", &["1 a,\"b\nc 2", "2 null null", "3  4"]),
         (
             "COPY t (k, s) FROM STDIN (FORMAT csv, HEADER, NULL 'nil')",
@@ -164,7 +166,7 @@ fn lines_are_read_as_postgresql_reads_them() {
 fn errors_name_line_and_column_and_leave_nothing() {
     let mut here = database().connect().unwrap();
     run(&mut here, "CREATE TABLE t (k int PRIMARY KEY, s varchar(3) NOT NULL); INSERT INTO t VALUES (5, 'old')");
-    let cases: [(&str, &[u8], &str, &str, &str); 12] = [
+    let cases: [(&str, &[u8], &str, &str, &str); 16] = [
         (
             "",
             b"1\ta\nx\tb\n",
@@ -174,6 +176,10 @@ fn errors_name_line_and_column_and_leave_nothing() {
         ),
         ("", b"1\ta\n2\n", "22P04", "missing data for column \"s\"", "COPY t, line 2: \"2\""),
         ("", b"1\ta\tb\n", "22P04", "extra data after last expected column", "COPY t, line 1: \"1\ta\tb\""),
+        ("", b"1\ta\n2\tb\r\n", "22P04", "literal carriage return found in data", "COPY t, line 2"),
+        ("", b"1\ta\r\n2\tb\n", "22P04", "literal newline found in data", "COPY t, line 2"),
+        ("CSV", b"1,a\r\n2,b\r3,c\r\n", "22P04", "unquoted carriage return found in data", "COPY t, line 2"),
+        ("CSV", b"1,a\r2,b\n", "22P04", "unquoted newline found in data", "COPY t, line 2"),
         ("CSV", b"1,\"a\n2,b", "22P04", "unterminated CSV quoted field", "COPY t, line 1"),
         ("", b"1\t\xff\n", "22021", "invalid byte sequence for encoding \"UTF8\": 0xff", "COPY t, line 1"),
         ("", b"1\ta\n2\t\\N\n", "23502", "null value in column \"s\"", "COPY t, line 2"),

@@ -130,3 +130,14 @@ fn a_column_that_cannot_be_unique_is_not_added() {
     assert_eq!(fail(&mut one, "SELECT b FROM t").sqlstate(), "42703");
     run(&mut one, "ALTER TABLE t ADD COLUMN b int UNIQUE");
 }
+
+#[test]
+fn rows_that_wait_for_commit_have_labels_that_are_there() {
+    let database = database();
+    let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
+    run(&mut one, "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE p (m mood)");
+    run(&mut one, "BEGIN; INSERT INTO p VALUES ('sad')");
+    run(&mut other, "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'");
+    assert!(matches!(fail(&mut one, "COMMIT").sqlstate(), "22P02" | "40001"));
+    assert!(ask(&mut other, "SELECT m FROM p").is_empty());
+}

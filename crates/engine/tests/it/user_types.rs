@@ -69,3 +69,44 @@ fn a_domain_over_another_keeps_its_own_checks() {
         run(&mut session, &format!("INSERT INTO {table} (id, x, m) VALUES (1, 99, 'ok')"));
     }
 }
+
+#[test]
+fn labels_that_get_other_names_keep_them() {
+    let disk = SimulatedDisk::new();
+    let mut session = open(&disk);
+    run(&mut session, "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN humour AS mood");
+    run(&mut session, "CREATE TABLE p (n int PRIMARY KEY, m humour, ms mood[])");
+    run(&mut session, "CREATE MATERIALIZED VIEW n AS SELECT m, count(*) AS n FROM p GROUP BY m");
+    run(&mut session, "INSERT INTO p VALUES (1, 'sad', '{sad,ok}'), (2, 'ok', '{}'), (3, 'sad', NULL)");
+    run(&mut session, "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'");
+    let rows = ["1 blue {blue,ok}", "2 ok {}", "3 blue null"];
+    let check = |session: &mut Session| {
+        assert_eq!(ask(session, "SELECT n, m, ms::text FROM p ORDER BY n"), rows);
+        assert_eq!(ask(session, "SELECT m, n FROM n ORDER BY m"), ["blue 2", "ok 1"]);
+        assert_eq!(ask(session, "SELECT n FROM p WHERE m < 'ok' ORDER BY n"), ["1", "3"]);
+        assert_eq!(fail(session, "INSERT INTO p VALUES (4, 'sad', NULL)").sqlstate(), "22P02");
+    };
+    check(&mut session);
+    drop(session);
+    let mut session = open(&disk);
+    check(&mut session);
+    // What names a label in its text would name another, or none.
+    for (named, gone) in [
+        ("CREATE VIEW v AS SELECT n FROM p WHERE m = 'blue'", "DROP VIEW v"),
+        ("CREATE VIEW v AS SELECT 'blue'::mood AS m", "DROP VIEW v"),
+        ("ALTER TABLE p ALTER COLUMN m SET DEFAULT 'blue'", "ALTER TABLE p ALTER COLUMN m DROP DEFAULT"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT max(m) AS m FROM p", "DROP MATERIALIZED VIEW v"),
+        ("CREATE DOMAIN calm AS mood CHECK (value <> 'blue')", "DROP DOMAIN calm"),
+    ] {
+        run(&mut session, named);
+        let refused = fail(&mut session, "ALTER TYPE mood RENAME VALUE 'blue' TO 'low'");
+        assert_eq!(refused.sqlstate(), "2BP01", "{named}: {refused:?}");
+        run(&mut session, gone);
+    }
+    run(&mut session, "CREATE TABLE a (m mood) APPEND ONLY");
+    assert_eq!(fail(&mut session, "ALTER TYPE mood RENAME VALUE 'blue' TO 'low'").sqlstate(), "0A000");
+    run(&mut session, "DROP TABLE a; BEGIN; INSERT INTO p VALUES (5, 'blue', NULL)");
+    assert_eq!(fail(&mut session, "ALTER TYPE mood RENAME VALUE 'blue' TO 'low'").sqlstate(), "55006");
+    run(&mut session, "ROLLBACK; ALTER TYPE mood RENAME VALUE 'blue' TO 'low'");
+    assert_eq!(ask(&mut session, "SELECT m, n FROM n ORDER BY m"), ["low 2", "ok 1"]);
+}

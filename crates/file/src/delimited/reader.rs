@@ -299,6 +299,12 @@ impl DelimitedReader {
         let Some(bad) = bad else {
             let values = if cells.len() == 1 { "value" } else { "values" };
             let told = format!("{place}: {} {values}, where {} were expected", cells.len(), self.width);
+            // (A header that is one value, as the columns were taken from it.)
+            if self.width == 1
+                && let Some(hint) = delimiter_within(self.schema.field(0).name())
+            {
+                return format!("{told} ({hint})");
+            }
             let [only] = cells else { return told };
             return match other_delimiter(&bytes[only.start as usize..only.end as usize], self.width) {
                 Some(hint) => format!("{told} ({hint})"),
@@ -339,6 +345,13 @@ fn other_delimiter(line: &[u8], width: usize) -> Option<String> {
     let found = [b';', b'\t', b'|', b','].into_iter().find(cuts).filter(|_| width > 1)?;
     let shown = if found == b'\t' { "'\\t'".to_owned() } else { format!("'{}'", char::from(found)) };
     Some(format!("Are the values separated by {shown}? Then say delimiter = {shown}."))
+}
+
+/// The same for a name in which a delimiter stands.
+fn delimiter_within(name: &str) -> Option<String> {
+    let n_values = |delimiter: char| name.matches(delimiter).count() + 1;
+    let found = [';', '\t', '|'].into_iter().find(|delimiter| n_values(*delimiter) > 1)?;
+    other_delimiter(name.as_bytes(), n_values(found))
 }
 
 /// Refuses columns of types that have no form in text.

@@ -242,4 +242,9 @@ fn values_cut_by_another_delimiter_get_a_hint() {
     let path = folder.write("b.csv", "id;name\n1;ann\n");
     let expected = format!("file b.csv has no column \"id\" / {hint}");
     assert_eq!(problem(&folder, &path, &declared, &[("header", "true")]), expected);
+    // Columns that were found in such a header.
+    let path = folder.write("c.csv", "id;price\n1;2,5\n");
+    let expected = format!("c.csv, line 2: 2 values, where 1 were expected ({hint}){SKIP_HINT}");
+    let found = columns(&[("id;price", DataType::Utf8View)]);
+    assert_eq!(problem(&folder, &path, &found, &[("header", "true")]), expected);
 }

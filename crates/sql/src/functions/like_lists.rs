@@ -1,4 +1,4 @@
-//! `x LIKE ANY (list)`, `ILIKE` and `ALL`, where the list is not written out: each pattern is
+//! `x LIKE ANY (list)`, `ILIKE`, `~` and `ALL`, where the list is not written out: each pattern is
 //! tried.
 //!
 //! Law: as OR and AND of the single tests: NULL where NULL decides. No pattern matches: ANY is
@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray, UInt32Array};
 use arrow::compute::{cast, ilike, like, nilike, nlike, take};
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::{Result as DfResult, exec_err, plan_err};
+use datafusion_common::{Result as DfResult, exec_datafusion_err, exec_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use super::rows::Patterns;
+use crate::regex::{Flags, SearchedText};
 use crate::resolve::type_names::{is_text, sql_name};
 
 /// The functions, by the operator and whether one pattern is enough.
-const NAMES: [(&str, &str, bool); 8] = [
+const NAMES: [(&str, &str, bool); 16] = [
     ("__like_any", "~~", true),
     ("__like_all", "~~", false),
     ("__ilike_any", "~~*", true),
@@ -24,6 +26,14 @@ const NAMES: [(&str, &str, bool); 8] = [
     ("__not_like_all", "!~~", false),
     ("__not_ilike_any", "!~~*", true),
     ("__not_ilike_all", "!~~*", false),
+    ("__regex_any", "~", true),
+    ("__regex_all", "~", false),
+    ("__iregex_any", "~*", true),
+    ("__iregex_all", "~*", false),
+    ("__not_regex_any", "!~", true),
+    ("__not_regex_all", "!~", false),
+    ("__not_iregex_any", "!~*", true),
+    ("__not_iregex_all", "!~*", false),
 ];
 
 /// All functions of this module.
@@ -68,7 +78,11 @@ impl ScalarUDFImpl for LikeList {
             }
             _ => {
                 let [value, list] = types else { return plan_err!("LIKE of a list takes a text and a list") };
-                plan_err!("operator does not exist: {} {} {}", sql_name(value), self.operator, sql_name(list))
+                let DataType::List(element) = list else {
+                    return plan_err!("op ANY/ALL (array) requires array on right side");
+                };
+                let (value, element) = (sql_name(value), sql_name(element.data_type()));
+                plan_err!("operator does not exist: {value} {} {element}", self.operator)
             }
         }
     }
@@ -91,13 +105,13 @@ impl ScalarUDFImpl for LikeList {
         let patterns = patterns.slice(*first as usize, (last - first) as usize);
         let rows = offsets.windows(2).enumerate().flat_map(|(row, ends)| (ends[0]..ends[1]).map(move |_| row as u32));
         let beside: ArrayRef = take(&values, &UInt32Array::from_iter_values(rows), None)?;
-        let test = match self.operator {
-            "~~" => like,
-            "~~*" => ilike,
-            "!~~" => nlike,
-            _ => nilike,
+        let tests = match self.operator {
+            "~~" => like(&beside, &patterns)?,
+            "~~*" => ilike(&beside, &patterns)?,
+            "!~~" => nlike(&beside, &patterns)?,
+            "!~~*" => nilike(&beside, &patterns)?,
+            operator => matched(beside.as_string_view(), patterns.as_string_view(), operator)?,
         };
-        let tests = test(&beside, &patterns)?;
         let answers: BooleanArray = (0..args.number_rows)
             .map(|row| {
                 if lists.is_null(row) {
@@ -115,4 +129,18 @@ impl ScalarUDFImpl for LikeList {
             .collect();
         Ok(ColumnarValue::Array(Arc::new(answers)))
     }
+}
+
+/// Whether texts match the regular expressions beside them; whether they do not, of `!~`.
+fn matched(texts: &StringViewArray, patterns: &StringViewArray, operator: &str) -> DfResult<BooleanArray> {
+    let flags = if operator.ends_with('*') { "i" } else { "" };
+    let (flags, _) = Flags::read(flags).map_err(|problem| exec_datafusion_err!("{problem}"))?;
+    let is_negated = operator.starts_with('!');
+    let mut known = Patterns::default();
+    let tests = texts.iter().zip(patterns).map(|(text, pattern)| {
+        let (Some(text), Some(pattern)) = (text, pattern) else { return Ok(None) };
+        let is_match = known.get(pattern, flags)?.is_match(&SearchedText::new(text))?;
+        Ok(Some(is_match != is_negated))
+    });
+    tests.collect::<Result<BooleanArray, String>>().map_err(|problem| exec_datafusion_err!("{problem}"))
 }

@@ -305,7 +305,7 @@ impl Parser {
         }
         match self.groups.get(index - 1) {
             Some(Some(body)) if !self.is_inside_look => {
-                let body = Box::new(body.uncaptured());
+                let body = Box::new(body.unguarded());
                 Ok(Node::Reference { index, body })
             }
             _ => invalid("invalid backreference number"),

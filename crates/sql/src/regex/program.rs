@@ -360,8 +360,8 @@ impl RegexProgram {
                 *wanted != self.ends(*fragment, text, at, text.len(), Wanted::First).is_empty()
             }
             Check::Look { side: RegexSide::Behind, wanted, fragment } => {
-                let search = RegexSearch { fragment: *fragment, beginning: Beginning::Behind(0), wanted: Wanted::Last };
-                *wanted == (self.run(search, text, at) == [at])
+                let search = RegexSearch { fragment: *fragment, beginning: Beginning::Behind(0), wanted: Wanted::All };
+                *wanted == text.has_end(fragment.entry, at, || self.run(search, text, text.len()))
             }
         }
     }

@@ -236,13 +236,25 @@ impl Tree {
 
     /// The part without captures.
     pub(super) fn uncaptured(&self) -> Self {
-        let inner = |body: &Self| Box::new(body.uncaptured());
-        let all = |parts: &[Self]| parts.iter().map(Self::uncaptured).collect();
+        self.without(|_| false)
+    }
+
+    /// What a text of the part is made of: the part without captures, and without conditions on
+    /// places, for the text stands at another place when it is met again.
+    pub(super) fn unguarded(&self) -> Self {
+        self.without(|node| matches!(node, Node::Guard(_)))
+    }
+
+    /// The part without captures, with nothing in place of what is left out.
+    fn without(&self, is_left_out: fn(&Node) -> bool) -> Self {
+        let inner = |body: &Self| Box::new(body.without(is_left_out));
+        let all = |parts: &[Self]| parts.iter().map(|part| part.without(is_left_out)).collect();
         let node = match &self.node {
-            Node::Group { body, .. } => return body.uncaptured(),
+            Node::Group { body, .. } => return body.without(is_left_out),
             Node::Concat(parts) => Node::Concat(all(parts)),
             Node::Alternate(parts) => Node::Alternate(all(parts)),
             Node::Repeat { body, min, max } => Node::Repeat { body: inner(body), min: *min, max: *max },
+            other if is_left_out(other) => Node::Empty,
             other => other.clone(),
         };
         Self { prefers: self.prefers, ..Self::new(node) }

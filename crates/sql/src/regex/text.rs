@@ -1,8 +1,11 @@
 //! A text that is searched. Places are counted in characters; where all of these are ASCII, they
 //! are the text's bytes, and nothing is copied.
+//!
+//! Law: a text is searched for one pattern, whose conditions on what stands before a place are
+//! looked for once.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use memchr::memmem::Finder;
 
@@ -13,6 +16,9 @@ pub(crate) struct SearchedText<'t> {
     text: &'t str,
     pub(super) characters: Characters,
     visits: Cell<u64>,
+    /// For each condition on what stands before a place: its state in the program, and the places
+    /// at which it holds, ascending.
+    ends_before: RefCell<Vec<(usize, Vec<usize>)>>,
 }
 
 pub(super) enum Characters {
@@ -39,7 +45,7 @@ impl Prefix {
 impl<'t> SearchedText<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
         let characters = if text.is_ascii() { Characters::Ascii } else { Characters::Any(text.chars().collect()) };
-        Self { text, characters, visits: Cell::new(0) }
+        Self { text, characters, visits: Cell::new(0), ends_before: RefCell::default() }
     }
 
     /// The text as it was given.
@@ -79,6 +85,23 @@ impl<'t> SearchedText<'t> {
             Characters::Ascii => Cow::Borrowed(&self.text[start..end]),
             Characters::Any(characters) => Cow::Owned(characters[start..end].iter().collect()),
         }
+    }
+
+    /// Whether what begins with a state of the program ends at a place; `all` finds all such
+    /// places.
+    pub(super) fn has_end(&self, state: usize, at: usize, all: impl FnOnce() -> Vec<usize>) -> bool {
+        let has = |known: &[(usize, Vec<usize>)]| {
+            let (_, ends) = known.iter().find(|(of, _)| *of == state)?;
+            Some(ends.binary_search(&at).is_ok())
+        };
+        if let Some(has) = has(&self.ends_before.borrow()) {
+            return has;
+        }
+        // (A condition within may be looked for meanwhile.)
+        let ends = all();
+        let has = ends.binary_search(&at).is_ok();
+        self.ends_before.borrow_mut().push((state, ends));
+        has
     }
 
     /// Begins a search, whose steps are counted.

@@ -1,4 +1,4 @@
-//! `SELECT *`, and long lists of columns, as the rows of FROM, whose columns are listed behind
+//! `SELECT *`, and long select lists, as the rows of FROM, whose columns are listed behind
 //! planning.
 //!
 //! DataFusion's planner compares each item of a select list with all before it, by their names, so
@@ -19,12 +19,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{Column, DFSchema, Result as DfResult, TableReference};
 use datafusion_expr::Expr;
 use datafusion_expr::expr::Alias;
-use datafusion_expr::logical_plan::{Limit, LogicalPlan, Projection, Sort};
+use datafusion_expr::logical_plan::{Distinct as PlanDistinct, Limit, LogicalPlan, Projection, Sort};
 use datafusion_expr::sqlparser::ast::{
-    Expr as SqlExpr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Distinct, Expr as SqlExpr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Value, WildcardAdditionalOptions,
 };
 use datafusion_expr::utils::expand_wildcard;
@@ -37,19 +38,25 @@ const ROW: &str = "__row";
 /// Names of the values that an UPDATE assigns begin so.
 pub(crate) const ASSIGNED: &str = "__new_";
 
-/// Select lists of columns are held back from so many items on; shorter ones cost little.
+/// Select lists are held back from so many items on; shorter ones cost little.
 const ITEMS_MIN: usize = 100;
 
 /// What was taken out of a select list.
 pub(crate) enum TakenOut {
     /// A wildcard that stands for all columns of FROM.
     All,
-    /// Columns that are written out.
-    Columns(Vec<SqlExpr>),
+    /// Columns, and what is computed of a row, that are written out.
+    Items(Vec<HeldItem>),
+}
+
+/// An item of a long list.
+pub(crate) struct HeldItem {
+    expr: SqlExpr,
+    alias: Option<Ident>,
 }
 
 /// Puts one item in place of a wildcard of the top select that stands for all columns of FROM, or
-/// of a long list of columns.
+/// of a long list.
 pub(crate) fn hold_back(query: &mut Query) -> Option<TakenOut> {
     let by_position = match query.order_by.as_ref().map(|order_by| &order_by.kind) {
         Some(OrderByKind::Expressions(keys)) => keys
@@ -58,16 +65,18 @@ pub(crate) fn hold_back(query: &mut Query) -> Option<TakenOut> {
         Some(OrderByKind::All(_)) => true,
         None => false,
     };
+    let order = query.order_by.clone();
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     if by_position || !is_plain(select) {
         return None;
     }
     let row = SelectItem::ExprWithAlias { expr: SqlExpr::value(Value::Null), alias: Ident::with_quote('"', ROW) };
     if select.projection.len() >= ITEMS_MIN
-        && let Some(columns) = select.projection.iter().map(column_alone).collect()
+        && let Some(items) = select.projection.iter().map(held_item).collect::<Option<Vec<HeldItem>>>()
+        && !order.is_some_and(|order| names_item(&order, &items))
     {
         select.projection = vec![row];
-        return Some(TakenOut::Columns(columns));
+        return Some(TakenOut::Items(items));
     }
     let (first, others) = select.projection.split_first_mut()?;
     let is_all = match first {
@@ -84,12 +93,25 @@ pub(crate) fn hold_back(query: &mut Query) -> Option<TakenOut> {
     Some(TakenOut::All)
 }
 
-/// The column that an item is, without a name of its own.
-fn column_alone(item: &SelectItem) -> Option<SqlExpr> {
-    match item {
-        SelectItem::UnnamedExpr(expr @ (SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_))) => Some(expr.clone()),
-        _ => None,
-    }
+/// An item that is one column.
+fn held_item(item: &SelectItem) -> Option<HeldItem> {
+    let (expr, alias) = match item {
+        SelectItem::UnnamedExpr(expr) => (expr, None),
+        SelectItem::ExprWithAlias { expr, alias } if !alias.value.starts_with(ASSIGNED) => (expr, Some(alias.clone())),
+        _ => return None,
+    };
+    Some(HeldItem { expr: expr.clone(), alias })
+}
+
+/// Whether a key of the order may be the name of an item.
+fn names_item(order: &OrderBy, items: &[HeldItem]) -> bool {
+    let OrderByKind::Expressions(keys) = &order.kind else { return true };
+    let is_column = |item: &HeldItem| matches!(item.expr, SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_));
+    // (What is computed has a name all the same.)
+    let all_told = items.iter().all(|item| item.alias.is_some() || is_column(item));
+    let names: HashSet<String> = items.iter().filter_map(|item| item.alias.as_ref()).map(fold).collect();
+    let is_named = |name: &Ident| !all_told || names.contains(&fold(name));
+    keys.iter().any(|key| matches!(&key.expr, SqlExpr::Identifier(name) if is_named(name)))
 }
 
 /// Whether an item is a value that an UPDATE assigns.
@@ -97,13 +119,13 @@ fn is_value(item: &SelectItem) -> bool {
     matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value.starts_with(ASSIGNED))
 }
 
-/// Whether nothing but FROM and WHERE makes the rows.
+/// Whether nothing but FROM, WHERE and DISTINCT makes the rows.
 fn is_plain(select: &Select) -> bool {
     let ungrouped =
         matches!(&select.group_by, GroupByExpr::Expressions(keys, with) if keys.is_empty() && with.is_empty());
     ungrouped
         && !select.from.is_empty()
-        && select.distinct.is_none()
+        && matches!(select.distinct, None | Some(Distinct::Distinct))
         && select.having.is_none()
         && select.qualify.is_none()
 }
@@ -119,8 +141,26 @@ fn is_bare(options: &WildcardAdditionalOptions) -> bool {
         && opt_alias.is_none()
 }
 
-/// What lists the columns of a row over a plan.
-type ColumnsOver<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Vec<Expr>>;
+/// What lists the columns of a row over a plan; `None` where they are computed of several rows, or
+/// are several rows.
+type ColumnsOver<'a> = &'a dyn Fn(&LogicalPlan) -> DfResult<Option<Vec<Expr>>>;
+
+/// Whether an item is computed of one row alone.
+fn is_of_row(item: &Expr) -> bool {
+    let is_more = |part: &Expr| {
+        matches!(
+            part,
+            Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::Unnest(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+        )
+    };
+    !item.exists(|part| Ok(is_more(part))).unwrap_or(true)
+}
 
 /// The plan with the columns that its one item stands for; `None` for a plan of another form than
 /// is known here, which is to be made of the query as it was. `column` resolves a name.
@@ -133,14 +173,21 @@ pub(crate) fn listed(
     column: &dyn Fn(&SqlExpr, &DFSchema) -> DfResult<Expr>,
 ) -> DfResult<Option<LogicalPlan>> {
     let listing = |below: &LogicalPlan| match held {
-        TakenOut::All => expand_wildcard(below.schema(), below, None),
-        TakenOut::Columns(columns) => {
+        TakenOut::All => Ok(Some(expand_wildcard(below.schema(), below, None)?)),
+        TakenOut::Items(items) => {
             let names = by_name(below.schema());
-            let resolved = |name: &SqlExpr| match told_once(name, &names, below.schema()) {
-                Some(found) => Ok(found),
-                None => column(name, below.schema()),
+            let resolved = |item: &HeldItem| {
+                let expr = match told_once(&item.expr, &names, below.schema()) {
+                    Some(found) => found,
+                    None => column(&item.expr, below.schema())?,
+                };
+                Ok(match item.alias.as_ref().map(fold) {
+                    Some(name) if !matches!(&expr, Expr::Column(column) if column.name == name) => expr.alias(name),
+                    _ => expr,
+                })
             };
-            columns.iter().map(resolved).collect()
+            let row = items.iter().map(resolved).collect::<DfResult<Vec<Expr>>>()?;
+            Ok(row.iter().all(is_of_row).then_some(row))
         }
     };
     Ok(widened(plan, &listing)?.map(|Wide { plan, .. }| plan))
@@ -185,7 +232,8 @@ fn widened(plan: LogicalPlan, listing: ColumnsOver) -> DfResult<Option<Wide>> {
             if matches!(*input, LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Unnest(_)) {
                 return Ok(None);
             }
-            Ok(Some(projected(listing(&input)?, expr, input)?))
+            let Some(row) = listing(&input)? else { return Ok(None) };
+            Ok(Some(projected(row, expr, input)?))
         }
         LogicalPlan::Projection(Projection { expr, input, .. }) if expr.first().is_some_and(is_column_of_row) => {
             let Some(Wide { plan, row }) = within(input)? else { return Ok(None) };
@@ -197,6 +245,10 @@ fn widened(plan: LogicalPlan, listing: ColumnsOver) -> DfResult<Option<Wide>> {
         })),
         LogicalPlan::Limit(Limit { skip, fetch, input }) => Ok(within(input)?.map(|Wide { plan, row }| {
             let plan = LogicalPlan::Limit(Limit { skip, fetch, input: Arc::new(plan) });
+            Wide { plan, row }
+        })),
+        LogicalPlan::Distinct(PlanDistinct::All(input)) => Ok(within(input)?.map(|Wide { plan, row }| {
+            let plan = LogicalPlan::Distinct(PlanDistinct::All(Arc::new(plan)));
             Wide { plan, row }
         })),
         _ => Ok(None),

@@ -304,4 +304,22 @@ impl CreateType {
         labels.insert(at, label.to_owned());
         Ok(())
     }
+
+    /// Gives a label of an enumeration another name, in its place.
+    ///
+    /// # Errors
+    /// As [`add_label`](Self::add_label).
+    pub fn rename_label(&mut self, from: &str, to: &str) -> Result<()> {
+        let TypeDefinition::Enum(labels) = &mut self.definition else {
+            return Err(SqlError::new(ErrorKind::Type, format!("\"{}\" is not an enum", self.name)));
+        };
+        let Some(at) = labels.iter().position(|known| known == from) else {
+            return Err(SqlError::new(ErrorKind::Invalid, format!("\"{from}\" is not an existing enum label")));
+        };
+        if labels.iter().any(|known| known == to) {
+            return Err(SqlError::new(ErrorKind::Duplicate, format!("enum label \"{to}\" already exists")));
+        }
+        labels[at] = to.to_owned();
+        Ok(())
+    }
 }

@@ -125,11 +125,11 @@ impl Dialect for Postgres {
 
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
         // (INSERT .. SELECT 1 ON CONFLICT.)
-        *kw != Keyword::ON && !is_emit(parser) && (is_free_word(kw) || BASE.is_column_alias(kw, parser))
+        *kw != Keyword::ON && !is_emit(parser) && (is_free_word(kw, parser) || is_free_label(kw) || BASE.is_column_alias(kw, parser))
     }
 
     fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
-        !is_emit(parser) && (is_free_word(kw) || BASE.is_table_alias(kw, parser))
+        !is_emit(parser) && (is_free_word(kw, parser) || is_free_name(kw) || BASE.is_table_alias(kw, parser))
     }
 
     fn supports_empty_projections(&self) -> bool {
@@ -218,8 +218,32 @@ impl Dialect for Postgres {
 }
 
 /// Words that the parser reserves and PostgreSQL does not.
-fn is_free_word(word: &Keyword) -> bool {
-    matches!(word, Keyword::TOP | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER)
+fn is_free_word(word: &Keyword, parser: &Parser) -> bool {
+    match word {
+        Keyword::TOP | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER | Keyword::SORT | Keyword::DISTRIBUTE => true,
+        // (Oracle's EXCEPT is refused with a hint.)
+        Keyword::MINUS => !begins_query(&parser.peek_token_ref().token),
+        _ => false,
+    }
+}
+
+/// Words that name columns in PostgreSQL without AS, though no tables.
+fn is_free_label(word: &Keyword) -> bool {
+    matches!(word, Keyword::ANALYZE | Keyword::VALUES | Keyword::END)
+}
+
+/// Words that begin clauses behind a table elsewhere.
+fn is_free_name(word: &Keyword) -> bool {
+    use Keyword as K;
+    matches!(word, K::FORMAT | K::SETTINGS | K::PREWHERE | K::START | K::CONNECT | K::OUTPUT | K::GLOBAL | K::OPEN)
+}
+
+fn begins_query(token: &Token) -> bool {
+    match token {
+        Token::LParen => true,
+        Token::Word(word) => matches!(word.keyword, Keyword::SELECT | Keyword::VALUES | Keyword::ALL | Keyword::TABLE),
+        _ => false,
+    }
 }
 
 /// Whether the word just read begins `EMIT ON WINDOW CLOSE` or `EMIT AFTER WATERMARK`.

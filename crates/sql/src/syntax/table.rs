@@ -63,13 +63,14 @@ impl Rules {
 }
 
 impl Check {
-    /// Takes note of a label that an enumeration has got.
-    pub fn add_label(&mut self, made: &CreateType, label: &str) {
+    /// Takes note of the labels that an enumeration has now.
+    pub fn relabel(&mut self, made: &CreateType) {
         let Some((of, column)) = &mut self.of_type else { return };
         *of = made.clone();
         match (&mut self.expr, &made.definition) {
-            (Expr::InList { list, .. }, _) => {
-                list.push(Expr::value(ast::Value::SingleQuotedString(label.to_owned())));
+            (Expr::InList { list, .. }, TypeDefinition::Enum(labels)) => {
+                let literal = |label: &String| Expr::value(ast::Value::SingleQuotedString(label.clone()));
+                *list = labels.iter().map(literal).collect();
             }
             // (A text that has been read once is read again.)
             (expr, TypeDefinition::Enum(labels)) => {

@@ -91,12 +91,20 @@ pub(crate) fn rename(schema: &DFSchema, names: &[String]) -> DFSchemaRef {
 pub(crate) fn alias_of(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Alias(alias) if alias.name.starts_with("__") && matches!(alias.expr.as_ref(), Expr::Literal(..)) => {
-            Some(alias.name.trim_start_matches('_').to_string())
+            Some(function_within(alias.name.trim_start_matches('_')).to_string())
         }
         Expr::Alias(alias) if !alias.name.starts_with("__") && !alias.name.contains(['(', '.', ' ']) => {
             Some(alias.name.clone())
         }
         _ => None,
+    }
+}
+
+/// The function whose answer is unnested, of the name that the planner has made for that.
+fn function_within(name: &str) -> &str {
+    match name.strip_prefix("unnest_placeholder(") {
+        Some(call) => call.split('(').next().unwrap_or(call),
+        None => name,
     }
 }
 

@@ -61,7 +61,13 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
                 check_compared(left, *op, right, schema)
             }
             Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => check_compared(left, *op, right, schema),
-            Operator::Plus => check_sum(left, right, schema),
+            Operator::Plus => {
+                check_sum(left, right, schema)?;
+                check_computed(left, *op, right, schema)
+            }
+            Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo => {
+                check_computed(left, *op, right, schema)
+            }
             _ => Ok(()),
         },
         Expr::Between(Between { expr, low, high, .. }) => {
@@ -82,6 +88,10 @@ pub(super) fn check(expr: &Expr, schema: &DFSchema) -> DfResult<()> {
         },
         Expr::ScalarFunction(call) if call.func.name() == "nullif" && call.args.len() == 2 => {
             check_compared(&call.args[0], Operator::Eq, &call.args[1], schema)
+        }
+        // (What `= ANY(array)` is.)
+        Expr::ScalarFunction(call) if call.func.name() == "array_has" && call.args.len() == 2 => {
+            check_element(&call.args[1], &call.args[0], schema)
         }
         Expr::Cast(cast) => {
             let Ok(from) = cast.expr.get_type(schema) else { return Ok(()) };
@@ -120,8 +130,22 @@ fn check_compared(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) ->
             };
             check_apart(choice(left), op, choice(right))
         }
+        _ if is_text(&l) && is_written_text(left) != is_written_text(right) => {
+            let choice = |value: &Expr| Choice::of(value, value.to_field(schema).ok()?.1.as_ref());
+            match (choice(left), choice(right)) {
+                (Some(left), Some(right)) if left.is_marked() != right.is_marked() => {
+                    plan_err!("operator does not exist: {} {op} {}", left.name(), right.name())
+                }
+                _ => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
+}
+
+/// Whether a value is a literal of which is said that it is a text.
+fn is_written_text(value: &Expr) -> bool {
+    matches!(value, Expr::Cast(cast) if matches!(cast.expr.as_ref(), Expr::Literal(..)) && is_text(cast.field.data_type()))
 }
 
 /// Refuses a text beside a value of another kind, unless the text is a literal.
@@ -132,6 +156,29 @@ fn check_apart(left: Option<Choice>, op: Operator, right: Option<Choice>) -> DfR
         }
         _ => Ok(()),
     }
+}
+
+/// Texts are not computed with.
+fn check_computed(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> DfResult<()> {
+    let (Ok(l), Ok(r)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(()) };
+    if is_text(&l) == is_text(&r) {
+        return Ok(());
+    }
+    let choice = |value: &Expr| Choice::of(value, value.to_field(schema).ok()?.1.as_ref());
+    check_apart(choice(left), op, choice(right))
+}
+
+/// As [`check_compared`], with the elements of an array.
+fn check_element(value: &Expr, list: &Expr, schema: &DFSchema) -> DfResult<()> {
+    let (Ok((_, value_field)), Ok((_, list_field))) = (value.to_field(schema), list.to_field(schema)) else {
+        return Ok(());
+    };
+    let DataType::List(element) = list_field.data_type() else { return Ok(()) };
+    if is_text(value_field.data_type()) == is_text(element.data_type()) {
+        return Ok(());
+    }
+    let element = Choice::of(&Expr::Column("element".into()), element);
+    check_apart(Choice::of(value, &value_field), Operator::Eq, element)
 }
 
 /// As [`check_compared`], with the one column of a subquery.

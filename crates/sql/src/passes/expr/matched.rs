@@ -57,10 +57,15 @@ impl Choice {
             (None, None) if is_text(&self.is) && is_text(&other.is) => {
                 matches!((&self.marked, &other.marked), (Some(one), Some(other)) if one != other)
             }
-            (None, None) => is_text(&self.is) && is_list(&other.is) || is_list(&self.is) && is_text(&other.is),
+            (None, None) => is_text(&self.is) && is_untextual(&other.is) || is_untextual(&self.is) && is_text(&other.is),
             (Some(_), None) => is_text(&other.is) || is_list(&other.is),
             (None, Some(_)) => is_text(&self.is) || is_list(&self.is),
         }
+    }
+
+    /// Whether this is a document, a uuid or a label.
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked.is_some()
     }
 
     pub(super) fn name(&self) -> String {
@@ -74,6 +79,11 @@ impl Choice {
             (None, is) => sql_name(is),
         }
     }
+}
+
+/// Whether a type is one of arrays or bytes.
+fn is_untextual(is: &DataType) -> bool {
+    is_list(is) || matches!(is, DataType::Binary | DataType::BinaryView)
 }
 
 fn is_list(is: &DataType) -> bool {

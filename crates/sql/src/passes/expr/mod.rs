@@ -24,6 +24,7 @@ pub(crate) mod moments;
 pub(crate) mod numbers;
 mod ordered_tests;
 pub(crate) mod quoted_literals;
+mod time_arguments;
 mod window_defaults;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -80,6 +81,14 @@ pub(crate) const SETTLED: &[Pass<Settle>] = &[
         gives: "values of one kind in CASE, coalesce, greatest, least and arrays",
         reason: "DataFusion takes dates for the numbers that they are kept as, and reads texts as numbers",
         example: "SELECT CASE WHEN k = 1 THEN d ELSE 1 END AS q FROM w",
+        without: Loss::Refusal,
+    },
+    Pass {
+        name: "refuse texts in place of times",
+        run: Settle::Check(time_arguments::check),
+        gives: "date_trunc and its like of times, and of literals in quotes",
+        reason: "DataFusion reads all texts as times, row by row",
+        example: "SELECT date_trunc('day', s) AS q FROM t",
         without: Loss::Refusal,
     },
     Pass {

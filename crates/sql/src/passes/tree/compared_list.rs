@@ -1,7 +1,7 @@
 //! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared
 //! one by one, so that they may have other types than `x`.
 
-use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, DataType, Expr, UnaryOperator, Value, ValueWithSpan};
+use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, CastKind, DataType, Expr, UnaryOperator, Value, ValueWithSpan};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::read_list;
@@ -25,7 +25,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::AllOp { left, compare_op, right } => (left, compare_op, right, false),
         _ => return Ok(()),
     };
-    let Some(elements) = elements(right)? else {
+    let Some(elements) = elements(right)?.map(|elements| typed(right, elements)) else {
         if let Some(other) = of_list(left, op, right, is_any) {
             *expr = other;
         }
@@ -46,6 +46,36 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     };
     *expr = Expr::Nested(Box::new(test));
     Ok(())
+}
+
+/// The elements of `ARRAY['a', 'b']`, which are texts, whatever they stand beside.
+fn typed(array: &Expr, elements: Vec<Expr>) -> Vec<Expr> {
+    let is_text =
+        |element: &Expr| matches!(element, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)));
+    let are_texts = elements.iter().any(is_text) && elements.iter().all(|element| is_text(element) || is_null(element));
+    if !are_texts || !is_written(array) {
+        return elements;
+    }
+    let as_text = |element: Expr| match is_text(&element) {
+        true => Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(element),
+            data_type: DataType::Text,
+            array: false,
+            format: None,
+        },
+        false => element,
+    };
+    elements.into_iter().map(as_text).collect()
+}
+
+/// Whether an array is a list of values without a type.
+fn is_written(array: &Expr) -> bool {
+    match array {
+        Expr::Nested(inner) => is_written(inner),
+        Expr::Array(_) => true,
+        _ => false,
+    }
 }
 
 /// The test by a list that is not written out, where DataFusion has none: `x LIKE ANY (list)`, and

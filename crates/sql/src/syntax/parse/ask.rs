@@ -336,7 +336,11 @@ fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
         let error = SqlError::new(ErrorKind::Syntax, format!("unrecognized EXPLAIN option \"{unknown}\""));
         return Err(error.with_hint("Options are analyze, rewrites and format."));
     }
-    let is_on = |wanted: &str| options.iter().any(|(name, value)| name == wanted && value != "false");
+    let mut on = Vec::new();
+    for (name, value) in options.iter().filter(|(name, _)| name != "format") {
+        on.extend(switch(name, value)?.then_some(name.as_str()));
+    }
+    let is_on = |wanted: &str| on.contains(&wanted);
     let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
     Ok(match format.as_deref() {
         Some("python") => Some(Shows::Program(ProgramLanguage::Python)),
@@ -354,6 +358,16 @@ fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
         _ if is_on("analyze") => Some(Shows::Analyze),
         _ => None,
     })
+}
+
+/// Whether an option is on.
+fn switch(name: &str, value: &str) -> Result<bool> {
+    match value.to_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        _ => Err(SqlError::new(ErrorKind::Syntax, format!("{name} requires a Boolean value"))
+            .with_hint("The values are on and off.")),
+    }
 }
 
 fn explain_what() -> SqlError {

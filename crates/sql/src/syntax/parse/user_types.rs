@@ -1,5 +1,4 @@
-//! `CREATE DOMAIN`, `CREATE TYPE .. AS ENUM`, `ALTER TYPE .. ADD VALUE`, `DROP TYPE`, `DROP
-//! DOMAIN`.
+//! `CREATE DOMAIN`, `CREATE TYPE .. AS ENUM`, `ALTER TYPE`, `DROP TYPE`, `DROP DOMAIN`.
 
 use datafusion_expr::sqlparser::ast::{self, ColumnOption};
 use datafusion_expr::sqlparser::parser::Parser;
@@ -10,7 +9,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::types::{arrow_type, user_name};
 use crate::syntax::dialect::Postgres;
 use crate::syntax::names::fold;
-use crate::syntax::statement::{AddLabel, CreateType, Domain, Statement, TypeDefinition};
+use crate::syntax::statement::{AddLabel, AlterType, CreateType, Domain, LabelChange, Statement, TypeDefinition};
 
 /// The most bytes of a label.
 const LABEL_BYTES_MAX: usize = 63;
@@ -106,16 +105,18 @@ impl Input<'_> {
         Ok(own)
     }
 
-    /// `ALTER TYPE name ADD VALUE ..`. (Behind `TYPE`.)
+    /// `ALTER TYPE name {ADD VALUE .. | RENAME VALUE ..}`. (Behind `TYPE`.)
     pub(super) fn alter_type(&mut self) -> Result<Statement> {
         let name = self.type_name()?;
         if self.eat("RENAME VALUE") {
-            let hint = "ALTER TYPE name ADD VALUE 'new' BEFORE 'old', and UPDATE the rows that have the old label.";
-            return Err(SqlError::unsupported("ALTER TYPE .. RENAME VALUE", hint));
+            let from = self.label()?;
+            self.expect("TO")?;
+            let change = LabelChange::Rename { from, to: self.label()? };
+            return Ok(Statement::AlterType(AlterType { name, change }));
         }
         if !self.eat("ADD VALUE") {
             let hint =
-                "ALTER TYPE name ADD VALUE 'label' adds a label; else make another type, and change the columns.";
+                "ALTER TYPE name ADD VALUE 'label' and RENAME VALUE 'a' TO 'b' change labels; else make another type, and change the columns.";
             return Err(SqlError::unsupported("this change of a type", hint));
         }
         let is_lenient = self.if_not_exists();
@@ -125,7 +126,8 @@ impl Input<'_> {
             (_, true) => Some((false, self.label()?)),
             _ => None,
         };
-        Ok(Statement::AddLabel(AddLabel { name, label, is_lenient, beside }))
+        let change = LabelChange::Add(AddLabel { label, is_lenient, beside });
+        Ok(Statement::AlterType(AlterType { name, change }))
     }
 
     /// `DROP {TYPE | DOMAIN} [IF EXISTS] name, .. [CASCADE]`. (Behind the kind.)

@@ -136,11 +136,32 @@ impl Domain {
     }
 }
 
-/// `ALTER TYPE name ADD VALUE [IF NOT EXISTS] label [{BEFORE | AFTER} other]`.
+/// `ALTER TYPE name ..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddLabel {
+pub struct AlterType {
     /// The enumeration.
     pub name: String,
+    /// What becomes of its labels.
+    pub change: LabelChange,
+}
+
+/// A change of the labels of an enumeration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelChange {
+    /// A label more.
+    Add(AddLabel),
+    /// `RENAME VALUE from TO to`.
+    Rename {
+        /// The label as it is.
+        from: String,
+        /// The label as it shall be.
+        to: String,
+    },
+}
+
+/// `ADD VALUE [IF NOT EXISTS] label [{BEFORE | AFTER} other]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddLabel {
     /// The new label.
     pub label: String,
     /// Whether a label that is there is left as it is.

@@ -25,8 +25,8 @@ pub use ask::{
 };
 pub use copy::{Copied, CopyColumns, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 pub use define::{
-    AddLabel, Check, CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateType, CreateView, Domain, EmitClause,
-    LifetimeClause, LikeClause, Made, Numbering, NumberingForm, Rules, TypeDefinition, UniqueClause, Watermark,
+    AddLabel, AlterType, Check, CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateType, CreateView, Domain,
+    EmitClause, LabelChange, LifetimeClause, LikeClause, Made, Numbering, NumberingForm, Rules, TypeDefinition, UniqueClause, Watermark,
 };
 pub use write::{Conflict, Delete, Insert, Merge, MergePart, Overriding, Truncate, Update};
 
@@ -105,8 +105,8 @@ pub enum Statement {
     AlterSequence(SequenceStatement),
     /// `CREATE TYPE .. AS ENUM` and `CREATE DOMAIN`.
     CreateType(Box<CreateType>),
-    /// `ALTER TYPE .. ADD VALUE`.
-    AddLabel(AddLabel),
+    /// `ALTER TYPE .. ADD VALUE` and `.. RENAME VALUE`.
+    AlterType(AlterType),
     /// `DROP TYPE` and `DROP DOMAIN`.
     DropType {
         /// Their names.
