@@ -46,7 +46,10 @@ fn of_coercion(told: &str) -> Option<SqlError> {
                 Some(element) => format!("operator does not exist: {value} = {element}"),
                 None => {
                     let message = "op ANY/ALL (array) requires array on right side";
-                    return Some(SqlError::new(ErrorKind::Type, message).with_hint("Write x = ANY (ARRAY[a, b]), or x IN (a, b)."));
+                    return Some(
+                        SqlError::new(ErrorKind::Type, message)
+                            .with_hint("Write x = ANY (ARRAY[a, b]), or x IN (a, b)."),
+                    );
                 }
             }
         }

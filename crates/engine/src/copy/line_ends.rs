@@ -134,9 +134,7 @@ fn stray(byte: u8, is_csv: bool) -> StrayEnd {
     let (message, hint) = match (byte, is_csv) {
         (b'\n', true) => ("unquoted newline found in data", "Use quoted CSV field to represent newline."),
         (b'\n', false) => ("literal newline found in data", "Use \"\\n\" to represent newline."),
-        (_, true) => {
-            ("unquoted carriage return found in data", "Use quoted CSV field to represent carriage return.")
-        }
+        (_, true) => ("unquoted carriage return found in data", "Use quoted CSV field to represent carriage return."),
         (_, false) => ("literal carriage return found in data", "Use \"\\r\" to represent carriage return."),
     };
     StrayEnd { message, hint }

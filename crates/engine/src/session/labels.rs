@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_batch::{Batch, Times};
-use anabranch_sql::statement::{AddLabel, AlterType, CreateType, LabelChange, Made, ObjectKind, Statement, TypeDefinition};
+use anabranch_sql::statement::{
+    AddLabel, AlterType, CreateType, LabelChange, Made, ObjectKind, Statement, TypeDefinition,
+};
 use anabranch_sql::type_marks::{EnumMark, type_within};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -23,7 +25,7 @@ use super::outcome::Outcome;
 use super::sealed::SealedFact;
 use super::state::Session;
 use super::user_types::{names_word, unknown_type};
-use crate::catalog::{UserType, Object, Retain, TableRules, kind_name};
+use crate::catalog::{Object, Retain, TableRules, UserType, kind_name};
 use crate::error::Error;
 
 impl Session {
@@ -160,7 +162,8 @@ impl Session {
         match texts.into_iter().find(|(_, text)| quotes(text, label)) {
             None => Ok(()),
             Some((what, _)) => {
-                let message = format!("label \"{label}\" of type \"{type_name}\" cannot be renamed because it is named");
+                let message =
+                    format!("label \"{label}\" of type \"{type_name}\" cannot be renamed because it is named");
                 Err(Error::invalid(message)
                     .with_sqlstate("2BP01")
                     .with_detail(format!("{what} has '{label}' in its text."))
@@ -215,7 +218,8 @@ fn texts_about(table: &Object, type_name: &str) -> Vec<String> {
     let is_about = |text: &String| columns.iter().any(|(_, name)| names_word(text, name));
     let defaults = columns.iter().filter_map(|(at, _)| table.defaults.get(*at)?.as_ref()).map(ToString::to_string);
     let declared = &table.rules.declared;
-    let checks = declared.checks.iter().filter(|check| check.of_type.as_ref().is_none_or(|(of, _)| of.name != type_name));
+    let checks =
+        declared.checks.iter().filter(|check| check.of_type.as_ref().is_none_or(|(of, _)| of.name != type_name));
     let checks = checks.map(|check| check.expr.to_string());
     let computed = declared.made.iter().filter_map(|made| match made {
         Made::Computed(expr) => Some(expr.to_string()),
@@ -262,10 +266,13 @@ fn quotes(text: &str, label: &str) -> bool {
 
 fn unwritable(table: &Object) -> Error {
     let kind = kind_name(table.kind);
-    Error::invalid(format!("the labels of {kind} \"{}\" cannot be renamed: its rows cannot be written anew", table.name))
-        .with_sqlstate("0A000")
-        .with_detail("It is a source, has a watermark, is APPEND ONLY, or keeps no rows.")
-        .with_hint("ALTER TYPE name ADD VALUE 'new', and write the new label from now on.")
+    Error::invalid(format!(
+        "the labels of {kind} \"{}\" cannot be renamed: its rows cannot be written anew",
+        table.name
+    ))
+    .with_sqlstate("0A000")
+    .with_detail("It is a source, has a watermark, is APPEND ONLY, or keeps no rows.")
+    .with_hint("ALTER TYPE name ADD VALUE 'new', and write the new label from now on.")
 }
 
 #[cfg(test)]

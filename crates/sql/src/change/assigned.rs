@@ -52,7 +52,8 @@ impl Target {
 
     /// Refuses what is surely a text, of the type of that name, for a document, a uuid or a label.
     fn check_plain(&self, at: usize, is: Option<String>) -> Result<()> {
-        match is.filter(|_| is_text(self.schema.field(at).data_type()) && marked_name(self.schema.field(at)).is_some()) {
+        match is.filter(|_| is_text(self.schema.field(at).data_type()) && marked_name(self.schema.field(at)).is_some())
+        {
             Some(is) => Err(self.misassigned(at, &is)),
             None => Ok(()),
         }

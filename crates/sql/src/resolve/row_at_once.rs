@@ -25,8 +25,8 @@ use datafusion_expr::Expr;
 use datafusion_expr::expr::Alias;
 use datafusion_expr::logical_plan::{Distinct as PlanDistinct, Limit, LogicalPlan, Projection, Sort};
 use datafusion_expr::sqlparser::ast::{
-    Distinct, Expr as SqlExpr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Value, WildcardAdditionalOptions,
+    Distinct, Expr as SqlExpr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Value, WildcardAdditionalOptions,
 };
 use datafusion_expr::utils::expand_wildcard;
 

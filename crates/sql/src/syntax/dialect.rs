@@ -125,7 +125,9 @@ impl Dialect for Postgres {
 
     fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
         // (INSERT .. SELECT 1 ON CONFLICT.)
-        *kw != Keyword::ON && !is_emit(parser) && (is_free_word(kw, parser) || is_free_label(kw) || BASE.is_column_alias(kw, parser))
+        *kw != Keyword::ON
+            && !is_emit(parser)
+            && (is_free_word(kw, parser) || is_free_label(kw) || BASE.is_column_alias(kw, parser))
     }
 
     fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
@@ -220,7 +222,9 @@ impl Dialect for Postgres {
 /// Words that the parser reserves and PostgreSQL does not.
 fn is_free_word(word: &Keyword, parser: &Parser) -> bool {
     match word {
-        Keyword::TOP | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER | Keyword::SORT | Keyword::DISTRIBUTE => true,
+        Keyword::TOP | Keyword::VIEW | Keyword::EXPLAIN | Keyword::CLUSTER | Keyword::SORT | Keyword::DISTRIBUTE => {
+            true
+        }
         // (Oracle's EXCEPT is refused with a hint.)
         Keyword::MINUS => !begins_query(&parser.peek_token_ref().token),
         _ => false,

@@ -57,7 +57,9 @@ impl Choice {
             (None, None) if is_text(&self.is) && is_text(&other.is) => {
                 matches!((&self.marked, &other.marked), (Some(one), Some(other)) if one != other)
             }
-            (None, None) => is_text(&self.is) && is_untextual(&other.is) || is_untextual(&self.is) && is_text(&other.is),
+            (None, None) => {
+                is_text(&self.is) && is_untextual(&other.is) || is_untextual(&self.is) && is_text(&other.is)
+            }
             (Some(_), None) => is_text(&other.is) || is_list(&other.is),
             (None, Some(_)) => is_text(&self.is) || is_list(&self.is),
         }

@@ -1,7 +1,9 @@
 //! `x op ANY ('{1,2}')`, `x op ANY (ARRAY[1, 2])` and `ALL`: the elements of the array are compared
 //! one by one, so that they may have other types than `x`.
 
-use datafusion_expr::sqlparser::ast::{Array, BinaryOperator, CastKind, DataType, Expr, UnaryOperator, Value, ValueWithSpan};
+use datafusion_expr::sqlparser::ast::{
+    Array, BinaryOperator, CastKind, DataType, Expr, UnaryOperator, Value, ValueWithSpan,
+};
 
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::input::read_list;

@@ -115,8 +115,7 @@ impl Input<'_> {
             return Ok(Statement::AlterType(AlterType { name, change }));
         }
         if !self.eat("ADD VALUE") {
-            let hint =
-                "ALTER TYPE name ADD VALUE 'label' and RENAME VALUE 'a' TO 'b' change labels; else make another type, and change the columns.";
+            let hint = "ALTER TYPE name ADD VALUE 'label' and RENAME VALUE 'a' TO 'b' change labels; else make another type, and change the columns.";
             return Err(SqlError::unsupported("this change of a type", hint));
         }
         let is_lenient = self.if_not_exists();

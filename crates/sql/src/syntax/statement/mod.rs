@@ -26,7 +26,8 @@ pub use ask::{
 pub use copy::{Copied, CopyColumns, CopyEnd, CopyFrom, CopyOptions, CopyTo};
 pub use define::{
     AddLabel, AlterType, Check, CreateIndex, CreateSource, CreateTable, CreateTableAs, CreateType, CreateView, Domain,
-    EmitClause, LabelChange, LifetimeClause, LikeClause, Made, Numbering, NumberingForm, Rules, TypeDefinition, UniqueClause, Watermark,
+    EmitClause, LabelChange, LifetimeClause, LikeClause, Made, Numbering, NumberingForm, Rules, TypeDefinition,
+    UniqueClause, Watermark,
 };
 pub use write::{Conflict, Delete, Insert, Merge, MergePart, Overriding, Truncate, Update};
 
