@@ -140,7 +140,7 @@ fn the_watermark_rises_again_for_a_view_that_comes_later() {
                 session,
                 &format!(
                     "SET wait_for_sources = off;
-                     CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k, APPEND ONLY)
+                     CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k)
                      WITH (connector = 'tape'{retain});
                      CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s"
                 ),
@@ -181,7 +181,7 @@ fn state_leaves_for_early_views_and_late_ones() {
         run(
             session,
             "SET wait_for_sources = off;
-             CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k, APPEND ONLY)
+             CREATE SOURCE s (k bigint, v text, WATERMARK FOR k AS k)
              WITH (connector = 'tape', retain = 'none');
              CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM s",
         );
