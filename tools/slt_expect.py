@@ -46,7 +46,7 @@ def server(binaries: str) -> Iterator[str]:
 
         os.chmod(folder, 0o777)
         run(f"{binaries}/initdb -D {folder}/data -A trust -U postgres --no-sync --locale=C.UTF-8 -E UTF8")
-        run(f"{binaries}/pg_ctl -D {folder}/data -w -l {folder}/log -o '-k {folder} -c listen_addresses= -c fsync=off' start")
+        run(f"{binaries}/pg_ctl -D {folder}/data -w -l {folder}/log -o '-k {folder} -c listen_addresses= -c fsync=off -c jit=off' start")
         try:
             yield f"host={folder} user=postgres dbname=postgres"
         finally:

@@ -143,15 +143,7 @@ fn stray(byte: u8, is_csv: bool) -> StrayEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::options::Way;
-    use anabranch_sql::statement::CopyOptions;
-
-    fn format(name: &str, escape: Option<&str>) -> CopyFormat {
-        let mut plain = vec![("format".to_owned(), name.to_owned())];
-        plain.extend(escape.map(|escape| ("escape".to_owned(), escape.to_owned())));
-        let options = CopyOptions { plain, ..CopyOptions::default() };
-        CopyFormat::new(&options, &[], Way::In).expect("it is a format")
-    }
+    use crate::copy::options::named as format;
 
     /// The lines of bytes that come one by one.
     fn lines(bytes: &[u8], format: &CopyFormat) -> Result<Vec<String>, &'static str> {

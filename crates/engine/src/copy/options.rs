@@ -202,3 +202,12 @@ fn chosen(named: &Option<CopyColumns>, columns: &[String]) -> Result<Vec<bool>, 
         }
     }
 }
+
+/// The format of a name for COPY FROM, and its escape if it has one.
+#[cfg(test)]
+pub(crate) fn named(name: &str, escape: Option<&str>) -> CopyFormat {
+    let mut plain = vec![("format".to_owned(), name.to_owned())];
+    plain.extend(escape.map(|escape| ("escape".to_owned(), escape.to_owned())));
+    let options = CopyOptions { plain, ..CopyOptions::default() };
+    CopyFormat::new(&options, &[], Way::In).expect("it is a format")
+}

@@ -142,15 +142,7 @@ fn unescape(rest: &[u8], value: &mut Vec<u8>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::options::Way;
-    use anabranch_sql::statement::CopyOptions;
-
-    fn format(name: &str, escape: Option<&str>) -> CopyFormat {
-        let mut plain = vec![("format".to_owned(), name.to_owned())];
-        plain.extend(escape.map(|escape| ("escape".to_owned(), escape.to_owned())));
-        let options = CopyOptions { plain, ..CopyOptions::default() };
-        CopyFormat::new(&options, &[], Way::In).expect("it is a format")
-    }
+    use crate::copy::options::named as format;
 
     /// The values of a line of text, byte by byte.
     fn text_model(line: &[u8]) -> Vec<Option<Vec<u8>>> {

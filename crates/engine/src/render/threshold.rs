@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use anabranch_batch::numeric;
 use anabranch_operators::relational::threshold::{Comparison, is_comparable};
-use anabranch_plan::bounds::{self, LeavingState};
+use anabranch_plan::bounds::{self, LeavingState, side_of, unqualified};
 use anabranch_plan::rewrite::TO_NUMERIC;
 use anabranch_plan::{JoinKind, Node, Plan};
 use anabranch_sql::at_scale::{ceiling_at, floor_at};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields};
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Column, DFSchema};
+use datafusion_common::DFSchema;
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::expression::Compiled;
@@ -89,9 +88,11 @@ fn compared(residual: &Expr, left: &Plan, right: &Plan) -> Option<Compared> {
     let Expr::BinaryExpr(BinaryExpr { left: first, op, right: second }) = residual else {
         return None;
     };
-    let (value, op, scalar) = match (side(first)?, side(second)?) {
-        ("left", "right") => (first, *op, second),
-        ("right", "left") => (second, op.swap()?, first),
+    // (There is one scalar, so a value is computed once a row either way, and fails for the same
+    // rows.)
+    let (value, op, scalar) = match (side_of(first)?, side_of(second)?) {
+        (0, 1) => (first, *op, second),
+        (1, 0) => (second, op.swap()?, first),
         _ => return None,
     };
     let comparison = match op {
@@ -134,22 +135,6 @@ fn alike(a: &DataType, b: &DataType) -> bool {
         (DataType::Decimal128(_, s), DataType::Decimal128(_, t)) => s == t,
         _ => a == b,
     }
-}
-
-/// The side that all columns of an expression are of. (There is one scalar, so a value is computed
-/// once a row either way, and fails for the same rows.)
-fn side(expr: &Expr) -> Option<&str> {
-    let mut sides = expr.column_refs().into_iter().map(|column| column.relation.as_ref().map(|side| side.table()));
-    let first = sides.next()??;
-    sides.all(|side| side == Some(first)).then_some(first)
-}
-
-fn unqualified(expr: &Expr) -> Expr {
-    let plain = expr.clone().transform_up(|e| match e {
-        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
-        other => Ok(Transformed::no(other)),
-    });
-    plain.expect("renaming columns does not fail").data
 }
 
 /// A stage that computes columns.

@@ -79,8 +79,8 @@ fn tied(greater: &Expr, less: &Expr, sides: &[Side; 2]) -> Option<Matched> {
     Some(Matched { side, column, met_from, own: own.1[column].clone() })
 }
 
-/// The one side that all columns of an expression are of.
-pub(crate) fn side_of(expr: &Expr) -> Option<usize> {
+/// The one side of a join, 0 or 1, that all columns of an expression are of.
+pub fn side_of(expr: &Expr) -> Option<usize> {
     let mut sides = expr.column_refs().into_iter().map(|column| match column.relation.as_ref()?.table() {
         "left" => Some(0),
         "right" => Some(1),
@@ -91,7 +91,10 @@ pub(crate) fn side_of(expr: &Expr) -> Option<usize> {
 }
 
 /// The expression with columns of one side, by their names alone.
-pub(crate) fn unqualified(expr: &Expr) -> Expr {
+///
+/// # Panics
+/// Never: renaming columns does not fail.
+pub fn unqualified(expr: &Expr) -> Expr {
     let plain = expr.clone().transform_up(|e| match e {
         Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
         other => Ok(Transformed::no(other)),

@@ -38,4 +38,4 @@ mod monotone;
 pub use bound::{Bound, Promised, Promises};
 pub use derive::{bounds, closing, expiring, is_append_only};
 pub use leaving::{Leaving, LeavingState, state};
-pub use matching::{Matched, matched};
+pub use matching::{Matched, matched, side_of, unqualified};
