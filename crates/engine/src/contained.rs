@@ -14,11 +14,14 @@ use crate::error::Error;
 
 /// What a computation returns; the error of a panic if it panics.
 pub(crate) fn contained<T>(doing: &str, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(compute)).unwrap_or_else(|panic| {
-        let message = panic_message(panic.as_ref());
-        Err(Error::internal(format!("{doing} has failed: {message}"))
-            .with_detail("Only this statement has failed; nothing was changed."))
-    })
+    let outcome = catch_unwind(AssertUnwindSafe(compute));
+    outcome.unwrap_or_else(|panic| Err(panicked(doing, &panic_message(panic.as_ref()))))
+}
+
+/// The error of a computation that has panicked.
+pub(crate) fn panicked(doing: &str, message: &str) -> Error {
+    Error::internal(format!("{doing} has failed: {message}"))
+        .with_detail("Only this statement has failed; nothing was changed.")
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::catalog::{Arranged, Object};
 use crate::cluster::{PeekResult, WantedKeys};
 use crate::contained::contained;
 use crate::error::Error;
-use crate::evaluate::evaluate_stage;
+use crate::evaluate::{Asked, evaluate_stage};
 use crate::transaction::halves;
 
 mod ranges;
@@ -119,7 +119,7 @@ impl Read<'_> {
     }
 
     /// The answer of these stages, given the rows of the arrangement that were wanted.
-    pub fn evaluate(&self, stages: &[&Arc<Plan>], found: Vec<Batch>) -> Result<Vec<Batch>, Error> {
+    pub fn evaluate(&self, stages: &[&Arc<Plan>], found: Vec<Batch>, asked: &Asked) -> Result<Vec<Batch>, Error> {
         let mut rows: Vec<Batch> = found.iter().map(|batch| batch.project(self.columns)).collect();
         if let Some((plan, taken)) = self.taken {
             rows = rows.into_iter().map(timeless).collect();
@@ -130,7 +130,7 @@ impl Read<'_> {
         if let Some((plan, put_in)) = self.put_in {
             rows.push(constant(plan, put_in)?);
         }
-        evaluate_stages(stages, rows)
+        evaluate_stages(stages, rows, Some(asked))
     }
 }
 
@@ -174,18 +174,35 @@ pub(crate) fn evaluate_over(plan: &Arc<Plan>, rows: Vec<Batch>) -> Result<Vec<Ba
         return Err(Error::invalid("RETURNING takes expressions over the row's columns")
             .with_hint("SELECT the rest in a statement of its own; reads see all earlier writes."));
     };
-    evaluate_stages(&stages, rows.iter().map(|batch| batch.project(columns)).collect())
+    evaluate_stages(&stages, rows.iter().map(|batch| batch.project(columns)).collect(), None)
 }
 
-/// The rows after these stages, the lowest first.
-pub(crate) fn evaluate_stages(stages: &[&Arc<Plan>], mut batches: Vec<Batch>) -> Result<Vec<Batch>, Error> {
-    contained("computing the answer", || {
+/// The rows after these stages, the lowest first. `asked` tells whose memory they are, if they may
+/// be many.
+pub(crate) fn evaluate_stages(
+    stages: &[&Arc<Plan>],
+    mut batches: Vec<Batch>,
+    asked: Option<&Asked>,
+) -> Result<Vec<Batch>, Error> {
+    // (Columns that are repeated take no memory.)
+    let asked = asked.filter(|_| stages.iter().any(|stage| computes(stage)));
+    let evaluate = || {
         for stage in stages {
             let Node::Stage { input, filter, project } = &stage.node else { continue };
-            batches = evaluate_stage(input, filter, project, stage, batches)?;
+            batches = evaluate_stage(input, filter, project, stage, batches, asked)?;
         }
         Ok(batches)
-    })
+    };
+    match asked {
+        Some(asked) => asked.within_limits(evaluate),
+        None => contained("computing the answer", evaluate),
+    }
+}
+
+/// Whether a stage shows what is not a column as it is.
+fn computes(stage: &Plan) -> bool {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
+    matches!(&stage.node, Node::Stage { project, .. } if !project.iter().all(is_column))
 }
 
 /// The rows, or the first row error.

@@ -3,11 +3,16 @@
 //!
 //! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once
 //! the statement's.
+//!
+//! What is computed is counted as the memory of a query of its client while it grows, so that
+//! `memory_limit` ends it, and not when all of it is there. Cost: of columns that are repeated,
+//! nothing; else an account a question, and a look every few thousand rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_batch::Batch;
+use anabranch_flow::account::{Account, Cause, midway};
 use anabranch_flow::tactic::Output;
 use anabranch_operators::expression::{Column as PlainColumn, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
@@ -17,8 +22,37 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::TableReference;
 use datafusion_expr::Expr;
 
+use crate::cluster::failed;
+use crate::contained::panicked;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::render::expression::Compiled;
+
+/// Rows that are computed between two looks at the limits of a question.
+const ROWS_PER_LOOK: usize = 4096;
+
+/// Who asks, and what ends the answer.
+pub(crate) struct Asked<'a> {
+    /// Of the client.
+    pub account: &'a Account,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Asked<'_> {
+    /// What is computed, unless it holds too much.
+    ///
+    /// # Errors
+    /// Those of the computation; `Unavailable` when the limit of memory ends it.
+    pub fn within_limits<T>(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let question = self.account.question();
+        let computed = question.turn(compute);
+        computed.unwrap_or_else(|| match question.failure() {
+            Some(failure) if failure.cause == Cause::Panic => Err(panicked("computing the answer", &failure.message)),
+            Some(failure) => Err(failed("the query", failure)),
+            None => Err(Error::internal("a question ends with an answer or a failure")),
+        })
+    }
+}
 
 /// The rows that pass `filter`, projected. `input` is the plan that the expressions are over,
 /// `output` has the types of the projected columns.
@@ -32,11 +66,22 @@ pub(crate) fn evaluate_stage(
     project: &[Expr],
     output: &Plan,
     batches: Vec<Batch>,
+    asked: Option<&Asked>,
 ) -> Result<Vec<Batch>, Error> {
     let stage = compile_stage(input, filter, project, output)?;
     let mut out = Output::default();
     for batch in batches {
-        stage.apply(batch.flatten(), &mut out);
+        let Some(asked) = asked else {
+            stage.apply(batch.flatten(), &mut out);
+            continue;
+        };
+        for start in (0..batch.len()).step_by(ROWS_PER_LOOK) {
+            asked.interrupt.check()?;
+            let n_made = out.rows.len();
+            stage.apply(batch.slice(start, ROWS_PER_LOOK.min(batch.len() - start)).flatten(), &mut out);
+            // (May not return.)
+            midway::makes(out.rows[n_made..].iter().map(Batch::size_bytes).sum());
+        }
     }
     match first_error(&out.errors) {
         Some(error) => Err(error),

@@ -14,12 +14,14 @@ use anabranch_batch::hash::hash_columns;
 use anabranch_batch::{Batch, Times};
 use arrow::array::ArrayRef;
 
-use crate::catalog::ObjectId;
+use crate::catalog::{Object, ObjectId};
 
 /// What a transaction changes in one table.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub object: ObjectId,
+    /// How often the table had been altered when the rows were made for it.
+    n_altered: u64,
     /// In the order in which they came; times mean nothing.
     changes: Vec<Batch>,
     size_bytes: usize,
@@ -37,8 +39,19 @@ struct StagedIndex {
 }
 
 impl Staged {
-    pub fn new(object: ObjectId) -> Staged {
-        Staged { object, changes: Vec::new(), size_bytes: 0, indexes: Vec::new() }
+    /// Of a table as it is now.
+    pub fn new(table: &Object) -> Staged {
+        Staged { object: table.id, n_altered: table.n_altered, changes: Vec::new(), size_bytes: 0, indexes: Vec::new() }
+    }
+
+    /// Whether the rows were made for the table as it is now.
+    pub fn fits(&self, table: &Object) -> bool {
+        self.object == table.id && self.n_altered == table.n_altered
+    }
+
+    /// The transaction itself has changed what the table obeys, and no row of these.
+    pub fn follow(&mut self, table: &Object) {
+        self.n_altered = table.n_altered;
     }
 
     pub fn push(&mut self, changes: Batch) {
@@ -142,7 +155,9 @@ mod tests {
     use std::sync::Arc;
 
     use anabranch_batch::Diffs;
+    use anabranch_sql::statement::ObjectKind;
     use arrow::array::Int64Array;
+    use arrow::datatypes::Schema;
 
     use super::*;
 
@@ -162,7 +177,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        let mut staged = Staged::new(ObjectId(1));
+        let mut staged = Staged::new(&Object::new("t", ObjectKind::Table, Arc::new(Schema::empty()), String::new()));
         for round in 0..500 {
             let rows: Vec<_> =
                 (0..=random(3)).map(|_| (random(20) as i64, random(3) as i64, random(3) as i64 - 1)).collect();

@@ -74,6 +74,10 @@ pub fn over(plan: &Plan, below: &[PlanPlacement]) -> Option<PlanPlacement> {
         Node::Distinct { .. } => matches!(below[0], Together { .. }).then(|| below[0].clone()),
         Node::TopK { top, .. } => is_within(&below[0], &top.group).then(|| below[0].clone()),
         Node::Window { window, .. } => is_within(&below[0], &window.partition).then(|| below[0].clone()),
+        Node::Recognize { recognize, .. } => {
+            let keys = &recognize.partition;
+            is_within(&below[0], keys).then(|| moved(&below[0], |at| keys.iter().position(|key| *key == at)))
+        }
         Node::Session { session, .. } => is_within(&below[0], &session.partition).then(|| below[0].clone()),
         Node::Union { .. } => {
             let is_split = |place: &PlanPlacement| *place != Replicated;
@@ -90,7 +94,6 @@ pub fn over(plan: &Plan, below: &[PlanPlacement]) -> Option<PlanPlacement> {
         }
         Node::Scan { .. }
         | Node::Constant { .. }
-        | Node::Recognize { .. }
         | Node::Temporal { .. }
         | Node::Recursive(_)
         | Node::Variable { .. } => None,

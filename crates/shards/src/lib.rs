@@ -60,6 +60,7 @@ pub mod profile;
 pub mod program;
 pub mod relational;
 pub mod route;
+mod row_errors;
 pub mod run;
 pub mod safety;
 pub mod split;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::types::narrowed;
-use anabranch_batch::{Batch, Diffs, Times};
+use anabranch_batch::{Batch, Diffs, TextLimit, Times};
 use anabranch_engine::{Error, Interrupt, Rows, Session};
 use anabranch_plan::program::{MoveKind, MoveScope, Program, StepAction, read};
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use crate::layout::{Layout, Move, ShardScope, To};
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
 
-/// Rows that one shard gets at once.
+/// Rows that one shard gets at once, at most.
 const ROWS_PER_PIECE: usize = 4096;
 
 /// A relation that a program reads.
@@ -118,9 +118,11 @@ impl ShardRun {
     /// As for [`push`](ShardRun::push).
     pub fn fill(&mut self, source: &str, batches: &[RecordBatch]) -> Result<(), Error> {
         let mut next = 0;
+        let n_rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let length = n_rows.div_ceil(self.shards()).clamp(1, ROWS_PER_PIECE);
         for batch in batches {
-            for start in (0..batch.num_rows()).step_by(ROWS_PER_PIECE) {
-                let piece = batch.slice(start, ROWS_PER_PIECE.min(batch.num_rows() - start));
+            for start in (0..batch.num_rows()).step_by(length) {
+                let piece = batch.slice(start, length.min(batch.num_rows() - start));
                 self.push(source, next % self.shards(), forever(&piece)?)?;
                 next += 1;
             }
@@ -185,5 +187,19 @@ fn read_relation(
     // (A relation of another schema is named with a dot.)
     let path: Vec<String> = relation.split('.').map(quoted).collect();
     let rows = session.query(&format!("SELECT {columns} FROM {}", path.join(".")))?;
-    Ok(ReadRelation { source, schema: rows.schema, batches: rows.batches })
+    let batches = rows.batches.iter().map(as_kept).collect::<Result<_, _>>()?;
+    Ok(ReadRelation { source, schema: rows.schema, batches })
+}
+
+/// Rows of an answer as a relation keeps them: a `char(n)` without the spaces that fill it up.
+fn as_kept(rows: &RecordBatch) -> Result<RecordBatch, Error> {
+    let schema = rows.schema();
+    let kept = |(field, column): (&FieldRef, &ArrayRef)| match TextLimit::of(field) {
+        Some(limit @ TextLimit::Char(_)) => limit.fit_column(column).0,
+        _ => Arc::clone(column),
+    };
+    let columns = schema.fields().iter().zip(rows.columns()).map(kept).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
+    batch.map_err(|error| Error::internal(format!("rows without spaces at their ends: {error}")))
 }

@@ -232,7 +232,7 @@ impl Shards {
     pub fn sql(&self, query: &str) -> Shards {
         self.then(|input| {
             let rows = given(INPUTS[0], input);
-            asked(Frame::sql_over(&[(TABLES[0], &rows)], query), vec![Arc::clone(input)])
+            asked(Frame::sql_over_shard(&[(TABLES[0], &rows)], query), vec![Arc::clone(input)])
         })
     }
 
@@ -244,7 +244,7 @@ impl Shards {
             let right = other.step()?;
             check_layouts(left, right)?;
             let (first, second) = (given(INPUTS[0], left), given(INPUTS[1], right));
-            let frame = Frame::sql_over(&[(TABLES[0], &first), (TABLES[1], &second)], query);
+            let frame = Frame::sql_over_shard(&[(TABLES[0], &first), (TABLES[1], &second)], query);
             asked(frame, vec![Arc::clone(left), Arc::clone(right)])
         })
     }

@@ -12,7 +12,6 @@ use anabranch_engine::connector::{Poll, SourceReader};
 use anabranch_engine::frame::{Events, IntoEvents, Item, ResultLifetime};
 use anabranch_engine::{Error, Interrupt, Options, Session};
 use arrow::datatypes::SchemaRef;
-use datafusion_common::ScalarValue;
 
 use crate::counts::ShardCounts;
 use crate::group::Group;
@@ -21,6 +20,7 @@ use crate::moved::Moved;
 use crate::packed::Ranges;
 use crate::processes::Processes;
 use crate::program::{Shards, Verb};
+use crate::row_errors::RowErrors;
 use crate::tasks::{Task, Tasks};
 use crate::traffic::CLIENT;
 
@@ -39,6 +39,8 @@ pub struct ShardRun {
     /// For each step that is a packed source, what its shards hold.
     ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
+    /// Row errors that were said.
+    errors: RowErrors,
     /// Whether rows were handed out.
     has_given: bool,
     /// What stops it.
@@ -117,7 +119,16 @@ impl Shards {
             _ => None,
         };
         let ranges = tasks.list.iter().map(ranges).collect();
-        let mut run = ShardRun { tasks, group, frontiers, ranges, outcome, has_given: false, stop: Interrupt::new() };
+        let mut run = ShardRun {
+            tasks,
+            group,
+            frontiers,
+            ranges,
+            outcome,
+            errors: RowErrors::default(),
+            has_given: false,
+            stop: Interrupt::new(),
+        };
         run.send_datasets()?;
         Ok(run)
     }
@@ -195,22 +206,19 @@ impl ShardRun {
     /// the last call.
     ///
     /// # Errors
-    /// `Data` when a row is in error; that of a shard that failed.
+    /// `Data` when a row is in error, once, or was in error at some time; that of a shard that
+    /// failed. What was before all rows is no error when rows have come.
     pub fn drain(&mut self) -> Result<RunOutcome, Error> {
         self.group.traffic.wait(0, &self.stop)?;
-        let mut error = None;
         while let Ok(Said { shard, item }) = self.group.results.try_recv() {
             match item {
                 Item::Rows(batch) => self.outcome.shards[shard].push(batch),
                 Item::Frontier(time) => self.outcome.frontiers[shard] = time,
-                Item::Errors(batch) => {
-                    let text = ScalarValue::try_from_array(batch.column(0), 0).map(|value| value.to_string());
-                    error.get_or_insert(Error::data(text.unwrap_or_else(|error| error.to_string())));
-                }
+                Item::Errors(batch) => self.errors.note(batch),
             }
         }
-        if let Some(error) = error {
-            return Err(error);
+        if let Some(message) = self.errors.take_first() {
+            return Err(Error::data(message));
         }
         let empty = vec![vec![]; self.group.shards.len()];
         let shards = std::mem::replace(&mut self.outcome.shards, empty);

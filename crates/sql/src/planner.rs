@@ -54,6 +54,8 @@ pub struct Planner<'a> {
     is_steady: bool,
     /// What ends loops that say nothing of it.
     round_limit: RoundLimit,
+    /// Whether rows lie in several shards.
+    is_spread: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -72,7 +74,14 @@ impl<'a> Planner<'a> {
             parameters: Parameters::None,
             is_steady: false,
             round_limit: RoundLimit::None,
+            is_spread: false,
         }
+    }
+
+    /// The planner of queries over each of several shards, whose placement is derived of the plan:
+    /// without rewrites that hide it.
+    pub fn spread(self) -> Self {
+        Self { is_spread: true, ..self }
     }
 
     /// The planner whose loops end with an error after so many rounds, unless they say another
@@ -83,8 +92,9 @@ impl<'a> Planner<'a> {
 
     /// The same planner over another catalog.
     pub(crate) fn over<'b>(&self, catalog: &'b dyn Catalog) -> Planner<'b> {
-        let Planner { now_micros, chosen, is_steady, round_limit, .. } = *self;
-        Planner { catalog, now_micros, chosen, parameters: self.parameters.clone(), is_steady, round_limit }
+        let Planner { now_micros, chosen, is_steady, round_limit, is_spread, .. } = *self;
+        let parameters = self.parameters.clone();
+        Planner { catalog, now_micros, chosen, parameters, is_steady, round_limit, is_spread }
     }
 
     pub(crate) fn catalog(&self) -> &'a dyn Catalog {
@@ -104,8 +114,8 @@ impl<'a> Planner<'a> {
 
     /// The same planner, with other parameters.
     pub(crate) fn with_known(&self, parameters: Parameters) -> Planner<'a> {
-        let Planner { catalog, now_micros, chosen, is_steady, round_limit, .. } = *self;
-        Planner { catalog, now_micros, chosen, parameters, is_steady, round_limit }
+        let Planner { catalog, now_micros, chosen, is_steady, round_limit, is_spread, .. } = *self;
+        Planner { catalog, now_micros, chosen, parameters, is_steady, round_limit, is_spread }
     }
 
     /// The planner whose plans hold at any moment: functions of the clock and of chance are
@@ -182,6 +192,7 @@ impl<'a> Planner<'a> {
             indexes: &|relation, columns| self.catalog.is_indexed(relation, columns),
             has_key: &|relation, columns| self.catalog.has_key(relation, columns),
             is_standing,
+            is_spread: self.is_spread,
         })
     }
 

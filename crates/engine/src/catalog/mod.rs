@@ -241,10 +241,20 @@ impl Catalog {
         // (No log has a number for what comes and goes with readers.)
         object.id = if object.comes_with_readers() { ObjectId::default() } else { self.next_id() };
         assert!(!self.contains(&object.name), "name \"{}\" is free", object.name);
+        self.note_referred(&object);
         if object.watermark.is_some() {
             self.watermarked.insert(object.name.clone());
         }
         self.objects.insert(object.name.clone(), object);
+    }
+
+    /// Takes note of the tables to which an object refers: their rows may have to stay.
+    pub fn note_referred(&mut self, object: &Object) {
+        for reference in &object.rules.declared.references {
+            if let Some(parent) = self.objects.get_mut(&reference.table) {
+                parent.n_altered += 1;
+            }
+        }
     }
 
     /// Adds an index.

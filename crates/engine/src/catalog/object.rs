@@ -22,6 +22,9 @@ use anabranch_plan::bounds::Promises;
 pub(crate) struct Object {
     /// Its number, given by the catalog when it is added.
     pub id: ObjectId,
+    /// How often its columns or rules were changed, and other tables came to refer to it: rows that
+    /// fitted before may not fit now.
+    pub n_altered: u64,
     pub name: String,
     pub kind: ObjectKind,
     /// Columns in planned types.
@@ -154,6 +157,7 @@ impl Object {
     pub fn new(name: &str, kind: ObjectKind, schema: SchemaRef, definition: String) -> Object {
         Object {
             id: ObjectId::default(),
+            n_altered: 0,
             name: name.to_owned(),
             kind,
             schema,

@@ -55,8 +55,8 @@ use deferred::Deferred;
 pub(crate) use promised::{Reading, leaving};
 pub(crate) use published::Publication;
 pub(crate) use shown::Shown;
-pub(crate) use tenants::InstalledDataflow;
 use tenants::Tenants;
+pub(crate) use tenants::{InstalledDataflow, failed};
 use worker::{Command, EventsPart, WorkerState};
 
 /// A session's workers.

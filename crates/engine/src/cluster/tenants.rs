@@ -166,7 +166,7 @@ fn subject(name: &str) -> String {
 }
 
 /// The error for what has failed.
-pub(super) fn failed(subject: &str, failure: &Failure) -> Error {
+pub(crate) fn failed(subject: &str, failure: &Failure) -> Error {
     const ALONE: &str = "Nothing else is affected; what does not read it goes on.";
     let ended = format!("{subject} was ended: {}", failure.message);
     let failed = format!("{subject} has failed: {}", failure.message);

@@ -30,6 +30,7 @@ use crate::cluster::{ArrangementId, PeekResult, Shown, WantedKeys};
 use crate::contained::contained;
 use crate::direct::{Base, Direct, rows_or_error};
 use crate::error::Error;
+use crate::evaluate::Asked;
 use crate::finish::{WantedRows, finish};
 use crate::prepared::Prepared;
 use crate::session::parameters::given_fields;
@@ -162,11 +163,15 @@ impl Connection {
             return Ok(None);
         }
         let Some(found) = self.find_published(read.arranged.arrangement, moment)? else { return Ok(None) };
-        let rows = self.timed(|| read.evaluate(&direct.stages, rows_or_error(self.read(&found, &read.rows)?)?))?;
+        let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
+        let asked = Asked { account: &account, interrupt: &self.interrupt };
+        let rows = self.timed(|| {
+            let found = rows_or_error(self.read(&found, &read.rows)?)?;
+            read.evaluate(&direct.stages, found, &asked)
+        })?;
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
-        let account = self.client.lock().unwrap_or_else(PoisonError::into_inner).account.clone();
         // (Where there is no room, the engine says what holds it.)
         let Some(rows) = counted(&account, rows) else { return Ok(None) };
         found.moment.receipt.wait()?;

@@ -159,7 +159,8 @@ impl Engine {
         }
     }
 
-    fn failure(&self) -> Option<String> {
+    /// Why the engine has stopped by itself, if it has.
+    pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -108,6 +108,11 @@ impl Database {
         Connection::open(Arc::clone(&self.engine))
     }
 
+    /// Whether an internal error has ended the engine: nothing but opening the database anew helps.
+    pub fn has_failed(&self) -> bool {
+        self.engine.failure().is_some()
+    }
+
     /// Makes a connector known under `name`, for `CREATE SOURCE .. WITH (connector = name)`. `COPY`
     /// uses the one named `file`.
     ///

@@ -48,6 +48,17 @@ impl Frame {
     /// Errors of building: those of the query; `Invalid` within groups, and without a frame.
     #[must_use]
     pub fn sql_over(tables: &[(&str, &Frame)], query: &str) -> Frame {
+        Frame::asked_over(tables, query, |planner| planner)
+    }
+
+    /// As [`sql_over`](Frame::sql_over), over the rows of one of several shards: the plan has the
+    /// steps that the query names, of which it is derived where rows lie.
+    #[must_use]
+    pub fn sql_over_shard(tables: &[(&str, &Frame)], query: &str) -> Frame {
+        Frame::asked_over(tables, query, |planner| planner.spread())
+    }
+
+    fn asked_over(tables: &[(&str, &Frame)], query: &str, plans_by: fn(Planner<'_>) -> Planner<'_>) -> Frame {
         let Some(((_, first), others)) = tables.split_first() else {
             return Frame::failed(Error::invalid("a query over no frames"));
         };
@@ -62,13 +73,17 @@ impl Frame {
             }
             let plans =
                 tables.iter().map(|(name, frame)| Ok((*name, frame.plan()?))).collect::<Result<Vec<_>, Error>>()?;
-            answer(&plans, query)
+            answer(&plans, query, plans_by)
         })
     }
 }
 
 /// The plan of a query over events.
-fn answer(tables: &[(&str, Arc<Plan>)], query: &str) -> Result<Arc<Plan>, Error> {
+fn answer(
+    tables: &[(&str, Arc<Plan>)],
+    query: &str,
+    plans_by: fn(Planner<'_>) -> Planner<'_>,
+) -> Result<Arc<Plan>, Error> {
     let parsed = anabranch_sql::parse(query)?;
     let select = match parsed.as_slice() {
         [parsed] => match &parsed.statement {
@@ -80,7 +95,8 @@ fn answer(tables: &[(&str, Arc<Plan>)], query: &str) -> Result<Arc<Plan>, Error>
     let Some(select) = select else {
         return Err(Error::invalid(format!("\"{query}\" is no query")).with_hint("Write one SELECT."));
     };
-    let planned = Planner::new(&Tables(tables)).plan_view(select)?;
+    let tables_by_name = Tables(tables);
+    let planned = plans_by(Planner::new(&tables_by_name)).plan_view(select)?;
     let rows = over_events(&planned.plan, tables);
     let mut columns = columns_of(&rows.schema);
     columns.truncate(planned.visible);

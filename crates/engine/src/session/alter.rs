@@ -196,9 +196,10 @@ impl Session {
 
     fn replace_object(&mut self, after: Object) {
         self.catalog.touch();
-        if let Some(object) = self.catalog.find_mut(&after.name.clone()) {
-            *object = after;
+        if let Some(object) = self.catalog.find_mut(&after.name) {
+            *object = Object { n_altered: object.n_altered + 1, ..after.clone() };
         }
+        self.catalog.note_referred(&after);
     }
 
     fn check_no_null(&mut self, before: &Object, after: &Object, column: &str) -> Result<(), Error> {
@@ -330,13 +331,16 @@ impl Session {
         let sealed = match recorded {
             Ok(sealed) => sealed,
             Err(error) => {
-                names.iter().rev().for_each(|name| self.drop_relation(name));
+                names.iter().rev().for_each(|name| self.take_down(name));
                 self.catalog.put_back(old.clone());
                 views.into_iter().for_each(|view| self.catalog.put_back(view));
                 indexes.into_iter().for_each(|index| self.catalog.put_back_index(index));
                 return Err(error);
             }
         };
+        // (The commit that brings the rows anew is none of the old table's.)
+        let last = self.timeline.last();
+        names.iter().for_each(|name| self.subscriptions.end_readers(name, last));
         self.publish(sealed);
         // Readers go before what they read.
         for gone in views.iter().rev().chain([old]) {

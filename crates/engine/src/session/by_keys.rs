@@ -66,9 +66,9 @@ impl Session {
         };
         let rows = rows_or_error(result)?;
         let rows = rows.iter().map(|batch| batch.project(listed.columns)).collect();
-        let rows = evaluate_stages(&listed.below, rows)?;
+        let rows = evaluate_stages(&listed.below, rows, Some(&self.asked()))?;
         let rows = rows.iter().map(|batch| batch.project(listed.output)).collect();
-        evaluate_stages(&listed.above, rows)
+        evaluate_stages(&listed.above, rows, Some(&self.asked()))
     }
 
     /// The arrangement that the listed keys of such a plan are looked up in.

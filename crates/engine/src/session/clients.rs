@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use anabranch_flow::account::memory::readable;
 use anabranch_sql::statement::{Access, SettingScope};
+use arrow::array::RecordBatch;
 
 use super::outcome::{Outcome, Rows};
 use super::state::Session;
@@ -71,7 +73,11 @@ impl Session {
 
     /// Counts an answer until it is dropped.
     pub(super) fn count_results(&self, rows: Rows) -> Result<Rows, Error> {
-        counted(&self.client.account, rows).ok_or_else(|| self.cluster.no_room())
+        let bytes: usize = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        counted(&self.client.account, rows).ok_or_else(|| {
+            let bytes = readable(i64::try_from(bytes).unwrap_or(i64::MAX));
+            self.cluster.no_room().with_detail(format!("The answer has {bytes}."))
+        })
     }
 
     /// Ends what a client leaves behind.

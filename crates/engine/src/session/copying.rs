@@ -95,8 +95,10 @@ impl Session {
         let object = self.catalog.table(&copy.table)?;
         match object.id == copy.object {
             true => Ok(object.clone()),
-            false => Err(Error::invalid(format!("table \"{}\" was dropped while it was copied into", copy.table))
-                .with_sqlstate("42P01")),
+            false => {
+                let message = format!("table \"{}\" was altered or dropped while it was copied into", copy.table);
+                Err(Error::unavailable(message).with_sqlstate("40001").with_hint("Run the COPY again."))
+            }
         }
     }
 

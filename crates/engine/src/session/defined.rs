@@ -75,8 +75,10 @@ impl Session {
         transaction.seen = self.timeline.last();
         transaction.version = transaction.version.map(|_| self.catalog.n_replaced());
         let catalog = &self.catalog;
-        let is_there = |name: &str, id| catalog.find(name).is_some_and(|object| object.id == id);
-        transaction.staged.retain(|table, staged| is_there(table, staged.object));
+        transaction.staged.retain(|table, staged| {
+            let now = catalog.find(table).filter(|object| object.id == staged.object);
+            now.inspect(|now| staged.follow(now)).is_some()
+        });
         Ok((done, is_own))
     }
 

@@ -138,8 +138,15 @@ impl Session {
         }
     }
 
-    /// Drops a relation without readers, with its indexes.
+    /// Drops a relation without readers but subscriptions, which end, with its indexes.
     pub(super) fn drop_relation(&mut self, name: &str) {
+        self.subscriptions.end_readers(name, self.timeline.last());
+        self.take_down(name);
+    }
+
+    /// As [`drop_relation`](Session::drop_relation), where another of the name comes back that
+    /// subscriptions go on to read.
+    pub(super) fn take_down(&mut self, name: &str) {
         let indexes: Vec<String> = self.catalog.indexes_on(name).map(|index| index.name.clone()).collect();
         for index in indexes {
             self.drop_index(&index);
@@ -162,7 +169,7 @@ impl Session {
             self.cluster.drop_input(maintained.collection);
         }
         if object.watermark.is_some() {
-            self.drop_relation(&Watermark::relation_of(name));
+            self.take_down(&Watermark::relation_of(name));
         }
     }
 

@@ -92,6 +92,7 @@ impl Session {
             let Some(object) = self.catalog.find_mut(&name) else { continue };
             let Some(schema) = with_labels(&object.schema, &mark) else { continue };
             object.schema = schema;
+            object.n_altered += 1;
             let mut declared = object.rules.declared.clone();
             let own = declared
                 .checks

@@ -111,6 +111,7 @@ impl Session {
         }
         let may_lag = when_changed == WhenChanged::ReadsPast && transaction.has_only_read();
         self.check_definitions(transaction)?;
+        self.check_staged(transaction)?;
         let is_behind = match self.check_rows(transaction) {
             Err(_) if may_lag && transaction.pin.is_some() => true,
             unchanged => unchanged.map(|()| false)?,
@@ -134,6 +135,7 @@ impl Session {
     /// Refuses to go on when something that was read has changed.
     pub(super) fn check_reads(&self, transaction: &Transaction) -> Result<(), Error> {
         self.check_definitions(transaction)?;
+        self.check_staged(transaction)?;
         self.check_rows(transaction)
     }
 

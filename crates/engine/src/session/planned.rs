@@ -109,6 +109,7 @@ impl Session {
             indexes: &|relation, columns| catalog.is_indexed(relation, columns),
             has_key: &|relation, columns| catalog.has_key(relation, columns),
             is_standing,
+            is_spread: false,
         };
         let kept = REWRITES.iter().filter(|rewrite| rewrite.name != LEFT_OUT);
         kept.fold(Arc::clone(plan), |plan, rewrite| (rewrite.apply)(&plan, &facts))

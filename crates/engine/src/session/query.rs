@@ -25,6 +25,7 @@ use crate::catalog::{Arranged, Retain, kind_name};
 use crate::cluster::{Peek, WantedKeys};
 use crate::direct::{Base, Direct, constant, evaluate_stages, rows_or_error};
 use crate::error::Error;
+use crate::evaluate::Asked;
 use crate::finish::{WantedRows, finish};
 use crate::transaction::as_of_after_writes;
 
@@ -80,7 +81,9 @@ impl Session {
 
     fn collect_direct(&mut self, direct: Direct<'_>, at: Time) -> Result<Vec<Batch>, Error> {
         let read = match direct.base {
-            Base::Constant(plan, rows) => return evaluate_stages(&direct.stages, vec![constant(plan, rows)?]),
+            Base::Constant(plan, rows) => {
+                return evaluate_stages(&direct.stages, vec![constant(plan, rows)?], Some(&self.asked()));
+            }
             Base::Arrangement(read) => read,
         };
         let peek = Peek { arrangement: read.arranged.arrangement, at, rows: read.rows.clone() };
@@ -90,7 +93,12 @@ impl Session {
         };
         let rows = rows_or_error(result)?;
         self.interrupt.check()?;
-        read.evaluate(&direct.stages, rows)
+        read.evaluate(&direct.stages, rows, &self.asked())
+    }
+
+    /// The client, as who asks.
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked { account: &self.client.account, interrupt: &self.interrupt }
     }
 
     fn collect_by_dataflow(&mut self, plan: &Arc<Plan>, past: Option<&Past>, at: Time) -> Result<Vec<Batch>, Error> {
@@ -110,7 +118,7 @@ impl Session {
         let Some(Direct { stages, base: Base::Constant(literal, rows) }) = self.direct(&plan, None) else {
             return Err(Error::invalid(format!("a value without relations is expected, not {text}")));
         };
-        let batches = evaluate_stages(&stages, vec![constant(literal, rows)?])?;
+        let batches = evaluate_stages(&stages, vec![constant(literal, rows)?], Some(&self.asked()))?;
         let batch = batches.first().ok_or_else(|| Error::internal(format!("{text} has no row")))?;
         Ok(types::widened(batch.column(0)))
     }

@@ -53,6 +53,7 @@ impl Session {
         self.record_definition(vec![], vec![], facts)?;
         self.dataflows.registry_mut().forget_relation(name);
         self.catalog.rename(name, &to);
+        self.subscriptions.rename(name, &to);
         if let Some(object) = self.catalog.find_mut(&to) {
             object.definition = definition;
         }

@@ -13,8 +13,9 @@
 //! changes of all times before.
 //!
 //! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are
-//! gone or are sources that are read to their end. A table is never at its end. One whose dataflow
-//! fails ends with that error.
+//! sources that are read to their end. A table is never at its end. One whose dataflow fails ends
+//! with that error, and one that reads a relation which is dropped or made anew with an error
+//! behind the last changes before.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -79,6 +80,9 @@ impl Session {
             up_to: subscribe.up_to,
             progress: subscribe.progress,
             inputs: self.catalog.inputs_behind(names.iter().chain(&followed)),
+            names: Arc::unwrap_or_clone(names),
+            end: None,
+            alarm: None,
             upper: as_of,
             coalesced: Time::MIN,
             ended: false,
@@ -145,6 +149,7 @@ impl Session {
         let is_source = |name: &String| self.catalog.find(name).is_some_and(|object| object.kind == ObjectKind::Source);
         // (The end of a source makes no change.)
         let pace = if inputs.iter().any(is_source) { NAP_MAX } else { ALARM_MAX };
+        self.live(subscription)?.alarm = Some((sender.clone(), rings));
         Ok(AlarmSet { rings, pace })
     }
 

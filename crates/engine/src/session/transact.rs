@@ -30,7 +30,6 @@ use arrow::array::ArrayRef;
 
 use super::defined::defines;
 use super::outcome::Outcome;
-use super::rules::check_rows;
 use super::state::Session;
 use super::tag::command_tag;
 use super::together::changes_rows;
@@ -236,7 +235,6 @@ impl Session {
     pub(super) fn stage(&mut self, table: &str, batch: Batch) -> Result<(), Error> {
         let object = self.catalog.table(table)?;
         object.check_added(&batch)?;
-        let object = object.id;
         let Some(transaction) = &mut self.client.transaction else {
             return Err(Error::internal("rows are staged without a transaction"));
         };
@@ -250,8 +248,8 @@ impl Session {
             return Err(conflict("what was read was changed by another transaction, and nothing can be written then"));
         }
         let staged = transaction.staged.entry(table.to_owned()).or_insert_with(|| Staged::new(object));
-        if staged.object != object {
-            return Err(conflict(&format!("table \"{table}\" was made anew by another transaction")));
+        if !staged.fits(object) {
+            return Err(altered_meanwhile(table));
         }
         staged.push(batch);
         Ok(())
@@ -270,15 +268,11 @@ impl Session {
         self.check_reads(&transaction)?;
         let mut changes: Vec<(String, Batch)> = Vec::new();
         for (table, staged) in &transaction.staged {
-            let object = self.catalog.find(table).filter(|object| object.id == staged.object).cloned();
-            let Some(object) = object else {
-                return Err(conflict(&format!("table \"{table}\" was dropped by another transaction")));
+            // (Rows obey the rules that were there when they were made: no other rule came since.)
+            let Some(object) = self.catalog.find(table).filter(|object| staged.fits(object)).cloned() else {
+                return Err(altered_meanwhile(table));
             };
             let Some(net) = staged.net() else { continue };
-            // (A label may have another name by now.)
-            if object.rules.declared.checks.iter().any(|check| check.of_type.is_some()) {
-                check_rows(&object, &net)?;
-            }
             // Keys were compared with rows as they were then.
             self.check_keys(&object, std::slice::from_ref(&net)).map_err(|error| {
                 conflict(&format!("another transaction has written the same keys of table \"{table}\""))
@@ -325,13 +319,27 @@ impl Session {
         key: &[usize],
         keys: &[ArrayRef],
         rows: Vec<Batch>,
-    ) -> Vec<Batch> {
+    ) -> Result<Vec<Batch>, Error> {
         let staged = self.client.transaction.as_mut().and_then(|transaction| transaction.staged.get_mut(&object.name));
-        let Some(changes) = staged.and_then(|staged| staged.net_of_keys(key, keys)) else { return rows };
+        let Some(staged) = staged else { return Ok(rows) };
+        if !staged.fits(object) {
+            return Err(altered_meanwhile(&object.name));
+        }
+        let Some(changes) = staged.net_of_keys(key, keys) else { return Ok(rows) };
         let rows = rows.into_iter().map(|batch| batch.with_times(Times::Constant(0)).flatten());
         let all: Vec<Batch> = rows.chain([changes]).collect();
         // (Rows taken whose keys were not asked for have no row to be taken from here.)
-        Batch::concat(&all).map(consolidate).map(|sums| halves(&sums).0).into_iter().collect()
+        Ok(Batch::concat(&all).map(consolidate).map(|sums| halves(&sums).0).into_iter().collect())
+    }
+
+    /// Refuses to go on where rows wait for COMMIT that were made for a table as it was before
+    /// another transaction altered it.
+    pub(super) fn check_staged(&self, transaction: &Transaction) -> Result<(), Error> {
+        let fits = |(table, staged): &(&String, &Staged)| self.catalog.find(table).is_some_and(|now| staged.fits(now));
+        match transaction.staged.iter().find(|staged| !fits(staged)) {
+            Some((table, _)) => Err(altered_meanwhile(table)),
+            None => Ok(()),
+        }
     }
 
     /// The plan over what the open transaction has written. Of a table that is asked by a key,
@@ -340,6 +348,7 @@ impl Session {
         let Some(transaction) = self.client.transaction.as_ref().filter(|transaction| transaction.has_staged()) else {
             return Ok(Arc::clone(plan));
         };
+        self.check_staged(transaction)?;
         self.check_no_watermark(plan, transaction)?;
         let asked = self.direct(plan, None).and_then(|direct| direct.read().and_then(Read::wanted_key));
         let staged = self.client.transaction.as_mut().map(|transaction| &mut transaction.staged);
@@ -395,6 +404,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The error where staged rows do not fit their table any more.
+fn altered_meanwhile(table: &str) -> Error {
+    conflict(&format!("table \"{table}\" was altered, renamed or dropped by another transaction"))
 }
 
 /// Refuses to change a setting of the database, for a connection that may only read.

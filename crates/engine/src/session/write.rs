@@ -353,7 +353,7 @@ impl Session {
             None => self.ask(peek, vec![object.name.clone()], None)?,
         };
         let rows = rows_or_error(result)?;
-        Ok(self.with_staged(object, key, &of, rows))
+        self.with_staged(object, key, &of, rows)
     }
 
     /// A column of a table's default, evaluated once, for `n_rows` rows.

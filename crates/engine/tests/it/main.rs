@@ -4,6 +4,7 @@
 mod advisory;
 mod again;
 mod altered;
+mod altered_meanwhile;
 mod analyze;
 mod appender;
 mod beside;

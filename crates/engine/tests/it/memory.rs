@@ -33,6 +33,30 @@ fn goes_on(connection: &mut Connection, k: usize) {
     assert_eq!(ask(connection, "SELECT count(*) FROM t WHERE k >= 10"), ["3990"]);
 }
 
+/// Values that are computed of the rows of a table, and are the answer.
+#[test]
+fn an_answer_of_large_values_ends_and_others_go_on() {
+    for workers in [0, 1, 2] {
+        let database = with_rows(workers, 200 * MEGABYTE);
+        let (mut here, mut there) = (database.connect().unwrap(), database.connect().unwrap());
+        for (turn, sql) in [
+            "SELECT repeat(v, 10000) FROM t",
+            "SELECT k, repeat(v, 1000) FROM t",
+            "SELECT array_fill(k, array[100000]) FROM t",
+            "INSERT INTO t SELECT k + 4000, repeat(v, 10000) FROM t",
+            "SELECT repeat('x', 10000000 + x) FROM generate_series(1, 100) AS x",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let error = fail(&mut here, sql);
+            assert_eq!((error.kind, error.sqlstate()), (ErrorKind::Unavailable, "53200"), "{sql}: {error:?}");
+            goes_on(&mut there, turn);
+        }
+        assert_eq!(ask(&mut here, "SELECT sum(length(repeat(v, 1000))) FROM t"), ["400000000"]);
+    }
+}
+
 #[test]
 fn a_query_that_takes_too_much_ends_and_others_go_on() {
     for workers in [1, 2] {

@@ -171,6 +171,14 @@ impl Accounts {
 }
 
 impl Account {
+    /// The account of a question of the same client, which is answered without a dataflow.
+    pub fn question(&self) -> Account {
+        match &self.0.book {
+            Some(book) => book.open_for(Holder::Query, self.0.client),
+            None => Account::default(),
+        }
+    }
+
     /// Why the dataflow has failed, if it has.
     pub fn failure(&self) -> Option<&Failure> {
         self.0.failure.get()

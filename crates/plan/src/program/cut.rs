@@ -6,7 +6,7 @@
 //!   copy is copied, or both move by the keys. An *as-of join* is one whose left side is not
 //!   copied.
 //! - *DISTINCT* and *set operations* need equal rows together: by any columns, else by all.
-//! - *First rows*, *windows* and *sessions* need their groups together. First rows of all are those
+//! - *First rows*, *windows*, *sessions* and *row patterns* need their groups together. First rows of all are those
 //!   of each shard, then of those.
 //!
 //! Sizes are guessed from rows of relations; a guess changes what moves, never what comes out.
@@ -20,7 +20,7 @@ use super::block::{Block, identifier, table, with_tables};
 use super::part::{Part, aside, leaf, orders_by_a_name};
 use super::query::{self, names};
 use super::shares::ShardShares;
-use super::{PlannedStep, Program, StepAction, TABLES, events, join};
+use super::{PlannedStep, Program, StepAction, TABLES, events, join, patterns};
 use crate::expressions::{exact_literal, exact_type};
 use crate::placement::{self, PlanPlacement};
 use crate::{AggregateCall, JoinKind, Node, Plan, RankedBy, TopK};
@@ -133,6 +133,13 @@ impl Cutter<'_, '_> {
                 let part = self.rows_of(input)?;
                 let part = self.within(part, &window.partition);
                 let block = query::window(part.block.clone(), window, plan)?;
+                self.over(plan, block, &[&part])
+            }
+            Node::Recognize { input, recognize } => {
+                let part = self.rows_of(input)?;
+                let part = self.within(part, &recognize.partition);
+                let aliases = [self.alias(), self.alias()];
+                let block = patterns::recognize(plan, part.block.clone(), [&aliases[0], &aliases[1]])?;
                 self.over(plan, block, &[&part])
             }
             Node::Union { inputs } => self.union(plan, inputs)?,

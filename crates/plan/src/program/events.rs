@@ -67,7 +67,7 @@ fn type_at(schema: &DFSchema, at: usize) -> &DataType {
 }
 
 /// So many units of a type of times, as SQL reads them.
-fn distance(units: u64, data_type: &DataType) -> Result<String, String> {
+pub(super) fn distance(units: u64, data_type: &DataType) -> Result<String, String> {
     match data_type {
         DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(format!("INTERVAL '{units} microseconds'")),
         DataType::Date32 => Ok(format!("INTERVAL '{units} days'")),

@@ -13,6 +13,7 @@ mod events;
 mod join;
 mod moves;
 mod part;
+mod patterns;
 mod query;
 mod read;
 mod read_tokens;

@@ -114,15 +114,18 @@ pub(super) fn call(block: &Block, call: &AggregateCall) -> String {
 }
 
 fn order(block: &Block, keys: &[SortKey]) -> String {
-    list(keys.iter().map(|key| {
-        let direction = if key.descending { " DESC" } else { "" };
-        let nulls = match (key.nulls_first, key.descending) {
-            (true, false) => " NULLS FIRST",
-            (false, true) => " NULLS LAST",
-            _ => "",
-        };
-        format!("{}{direction}{nulls}", block.columns[key.column].within(LOOSE))
-    }))
+    list(keys.iter().map(|key| format!("{}{}", block.columns[key.column].within(LOOSE), direction(key))))
+}
+
+/// What follows the column of a key.
+pub(super) fn direction(key: &SortKey) -> String {
+    let direction = if key.descending { " DESC" } else { "" };
+    let nulls = match (key.nulls_first, key.descending) {
+        (true, false) => " NULLS FIRST",
+        (false, true) => " NULLS LAST",
+        _ => "",
+    };
+    format!("{direction}{nulls}")
 }
 
 /// Each row once.

@@ -100,6 +100,10 @@ impl Reader {
             };
             self.expect('(')?;
             let arguments = self.arguments(name)?;
+            // (What runs the program is its reader.)
+            if verb == "collect" && step.is_some() && *self.peek() == TokenKind::End {
+                break;
+            }
             let action = action(&verb, step, arguments).map_err(|message| (line, message))?;
             self.program.steps.push(PlannedStep { name: name.to_owned(), action });
             step = Some(self.program.steps.len() - 1);
@@ -117,8 +121,13 @@ impl Reader {
                     self.at += 1;
                     return Ok(arguments);
                 }
-                TokenKind::Text(text) => {
+                TokenKind::Text(mut text) => {
                     self.at += 1;
+                    // (Texts side by side are one.)
+                    while let TokenKind::Text(more) = self.peek().clone() {
+                        self.at += 1;
+                        text.push_str(&more);
+                    }
                     arguments.texts.push(text);
                 }
                 TokenKind::Mark('[') => arguments.list = Some(self.list()?),
@@ -234,15 +243,17 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
             let columns: Vec<String> = list.unwrap_or_default().into_iter().chain(columns.iter().cloned()).collect();
             Ok(StepAction::Rekey { input, columns })
         }
-        (_, [], []) => {
+        ("sql" | "sql_with" | "union", ..) => Err(format!("{verb}(..) was given other arguments than it takes")),
+        (_, [] | [_], []) => {
             let kind = MoveKind::ALL.into_iter().find(|kind| kind.name() == verb).ok_or_else(|| unknown(verb))?;
-            let scope = match options.get("scope") {
-                None => MoveScope::Flat,
-                Some(TokenKind::Text(scope)) => MoveScope::ALL
+            let scope = match (options.get("scope"), texts.first()) {
+                (None, None) => MoveScope::Flat,
+                (Some(TokenKind::Text(scope)), None) | (None, Some(scope)) => MoveScope::ALL
                     .into_iter()
                     .find(|known| known.name() == scope)
                     .ok_or_else(|| format!("there is no scope \"{scope}\": it is flat, local or global"))?,
-                Some(other) => return Err(format!("{} is no scope: it is flat, local or global", shown(other))),
+                (Some(_), Some(_)) => return Err(format!("{verb}(..) has two scopes")),
+                (Some(other), _) => return Err(format!("{} is no scope: it is flat, local or global", shown(other))),
             };
             let shards = match options.get("shards") {
                 None => None,
@@ -251,7 +262,7 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
             };
             Ok(StepAction::Move { input, kind, scope, shards })
         }
-        ("sql" | "sql_with" | "union" | "rekey", ..) => {
+        _ if verb == "rekey" || MoveKind::ALL.iter().any(|kind| kind.name() == verb) => {
             Err(format!("{verb}(..) was given other arguments than it takes"))
         }
         _ => Err(unknown(verb)),

@@ -11,11 +11,14 @@ pub struct Facts<'a> {
     pub has_key: &'a dyn Fn(&str, &[usize]) -> bool,
     /// Whether the plan is kept current, and not asked once.
     pub is_standing: bool,
+    /// Whether its rows lie in several shards, so that where they lie is told by the steps that its
+    /// writer named.
+    pub is_spread: bool,
 }
 
 impl Default for Facts<'_> {
     /// Nothing is known: no index and no key exists. The plan stands.
     fn default() -> Self {
-        Facts { indexes: &|_, _| false, has_key: &|_, _| false, is_standing: true }
+        Facts { indexes: &|_, _| false, has_key: &|_, _| false, is_standing: true, is_spread: false }
     }
 }

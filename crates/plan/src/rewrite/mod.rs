@@ -63,7 +63,7 @@ pub const REWRITES: &[Rewrite] = &[
     Rewrite {
         name: "groupings apart",
         spares: "the rows of an outer join under a grouping by the join's key",
-        apply: |plan, _| top_down(plan, &grouped_join::apart),
+        apply: |plan, facts| unless_spread(plan, facts, &grouped_join::apart),
     },
     Rewrite {
         name: "self joins",
@@ -73,7 +73,7 @@ pub const REWRITES: &[Rewrite] = &[
     Rewrite {
         name: "slices of windows",
         spares: "a row's work in each of the windows that overlap, where results of slices combine",
-        apply: |plan, _| top_down(plan, &slices::sliced),
+        apply: |plan, facts| unless_spread(plan, facts, &slices::sliced),
     },
     Rewrite {
         name: "row numbers",
@@ -135,6 +135,12 @@ fn top_down(plan: &Arc<Plan>, better: &dyn Fn(&Arc<Plan>) -> Option<Arc<Plan>>) 
         plan = next;
     }
     with_inputs(&plan, |input| top_down(input, better))
+}
+
+/// As [`top_down`], unless rows lie in several shards: what is put together of parts there would
+/// look as if it wanted rows from elsewhere.
+fn unless_spread(plan: &Arc<Plan>, facts: &Facts<'_>, better: &dyn Fn(&Arc<Plan>) -> Option<Arc<Plan>>) -> Arc<Plan> {
+    if facts.is_spread { Arc::clone(plan) } else { top_down(plan, better) }
 }
 
 /// The plan with the inner joins of each region in a good order.

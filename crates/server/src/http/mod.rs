@@ -43,7 +43,7 @@ pub(crate) async fn start(address: SocketAddr, shared: Arc<ServerShared>) -> Res
 fn routes(shared: Arc<ServerShared>) -> Router {
     let bytes_max = shared.limits.message_bytes_max;
     Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/query", post(query))
@@ -110,6 +110,14 @@ pub(super) fn told(error: &Error) -> Value {
 }
 
 /// Whether the engine answers.
+/// Whether the process is of use: what watches it starts another where it is not.
+async fn healthy(State(shared): State<Arc<ServerShared>>) -> Response {
+    match shared.database.has_failed() {
+        false => "ok\n".into_response(),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "the engine has failed: restart the server\n").into_response(),
+    }
+}
+
 async fn ready(State(shared): State<Arc<ServerShared>>) -> Response {
     let asked = spawn_blocking(move || !shared.peers.is_ending() && shared.database.connect().is_ok());
     match asked.await {

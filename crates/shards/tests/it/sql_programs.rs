@@ -17,15 +17,23 @@ const SCALE: f64 = 0.01;
 /// Rows of all types, with NULLs, for queries of every node.
 const TABLES_OF_ROWS: &str = "
 create table views (ad bigint, who text, cost numeric(10,2), seen timestamp, part double precision, tags text[],
-  wide numeric(38,10));
+  wide numeric(38,10), code char(4));
 create table ads (ad bigint, campaign text, price numeric, since date);
 insert into views select case when i % 17 = 0 then null else i % 7 end, case when i % 19 = 0 then null else 'u' || i % 11 end,
-  (i % 13) * 1.25, timestamp '2020-01-01' + i * interval '1 hour', (i % 5) / 4.0, array['t' || i % 3, 'it''s'], 9e26 + i
+  (i % 13) * 1.25, timestamp '2020-01-01' + i * interval '1 hour', (i % 5) / 4.0, array['t' || i % 3, 'it''s'], 9e26 + i, 'c' || i % 3
   from generate_series(1, 300) as g(i);
 insert into ads select i, 'c' || i % 3, i * 1.5, date '2020-01-01' + i::int from generate_series(0, 6) as g(i);
 ";
 
 const QUERIES: &[&str] = &[
+    "select a.ad, count(v.ad) from ads a left join views v on a.ad = v.ad group by a.ad",
+    "select window_start, ad, sum(cost), count(*), max(part) from hop(views, seen, interval '6 hours', interval '1 day') group by 1, 2",
+    "select window_start, window_end, avg(cost), count(distinct who) from cumulate(views, seen, interval '6 hours', interval '1 day') group by 1, 2",
+    "select ad, code, length(code), code || '|' from views where code = 'c1'",
+    "select code, count(*) from views group by code union all select campaign, 0 from ads",
+    "select v.who, a.campaign from views v join ads a on v.code = a.campaign where v.cost > 14",
+    "select 1 / count(*) as r, count(*) filter (where ad = 1) * 1.0 / count(*) from views",
+    "select ln(count(*)), (select count(*) from ads) / count(*) from views",
     "select ad, count(*), sum(cost), avg(cost), min(who), max(seen), bool_or(cost > 12) from views where cost > 2 group by ad",
     "select count(*), sum(part), avg(part), stddev(part) from views",
     "select campaign, count(distinct who) as n from views join ads using (ad) group by campaign having count(*) > 3",
@@ -38,6 +46,9 @@ const QUERIES: &[&str] = &[
     "select who, ad, n from (select *, dense_rank() over (partition by who order by ad) as n from views) t where n <= 2",
     "select who, window_start, window_end, count(*) from session(views partition by who, seen, interval '12 hours') group by 1, 2, 3",
     "select ad, seen, window_end from session((select * from views where cost > 3), seen, interval '2 hours')",
+    "select * from views match_recognize (partition by who order by seen measures first(d.seen) as since, last(d.cost) as low, count(*) as n, match_number() as number after match skip to last u pattern (s d+ u) define d as d.cost < prev(d.cost), u as u.cost > prev(u.cost))",
+    "select m.ad, m.n * 2 as twice, m.mean from (select * from views where cost > 2) as v match_recognize (partition by ad order by seen desc nulls first, who measures count(b.*) as n, avg(b.part) as mean, next(last(a.seen, 1), 2) as seen after match skip past last row pattern (a (b | c){1,3}? d*) within interval '3 days' define b as sum(b.part) < 2 and b.who <> 'u1', c as classifier() = 'c' and first(a.cost) is not null) as m where m.n > 0",
+    "select * from ads match_recognize (order by ad measures max(a.price) as price, sum(a.ad) as total after match skip to next row pattern (a b) define b as b.campaign > a.campaign or a.price is null)",
     "select since, window_start, window_end from session(ads partition by campaign, since, interval '3 days')",
     "select v.ad, v.seen, w.seen as before from views v asof join views w on v.ad = w.ad and v.seen > w.seen",
     "select v.ad, v.who, w.seen as next from views v asof left join (select * from views where cost > 9) w on v.who = w.who and v.seen <= w.seen and w.seen <= v.seen + interval '3 hours'",
@@ -268,6 +279,9 @@ fn texts_that_are_no_programs_name_the_line() {
         ("a = db.shards(\"t\")\n\nb = c.rekey(\"x\")\n", 3, "no step \"c\""),
         ("a = db.shards(\"t\").redistribute(scope=\"wide\")\n", 1, "no scope \"wide\""),
         ("a = db.shards(\"t\").query(lambda q: q)\n", 1, "\":\""),
+        ("a = db.shards(\"t\").redistribute(\"local\", \"x\")\n", 1, "other arguments"),
+        ("a = db.shards(\"t\").redistribute(\"local\", scope=\"flat\")\n", 1, "two scopes"),
+        ("a = db.shards(\"t\").sql()\n", 1, "other arguments"),
         ("a = db.shards(\"t)\n", 1, "no end"),
         ("a = 7\n", 1, "\"7\""),
         ("a = db.shards(\"t\") b\n", 1, "\"b\""),
@@ -280,4 +294,7 @@ fn texts_that_are_no_programs_name_the_line() {
     let right = "# a comment\nimport anabranch\na = (\n  db.shards('t', [\"x\"])\n  .rekey(\"x\").redistribute(scope=\"local\")\n)\nb = a.sql(r\"select '\\d' from shard\")\nresult = a\n";
     let program = read(right).unwrap();
     assert_eq!(program.steps.len(), 3);
+    let also = "a = db.shards('t', ['x']).redistribute('local').sql('select x ' 'from shard').collect()\n";
+    let plain = "a = db.shards('t', ['x']).redistribute(scope='local').sql('select x from shard')\n";
+    assert_eq!(read(also), read(plain));
 }

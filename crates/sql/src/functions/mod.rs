@@ -48,6 +48,7 @@ pub(crate) mod of_numbers;
 pub(crate) mod operators;
 pub(crate) mod ordered_sets;
 pub mod output;
+pub(crate) mod overlaps;
 pub(crate) mod placed_text;
 pub(crate) mod planner;
 pub(crate) mod range_key;

@@ -22,6 +22,7 @@ use crate::functions::intervals::{IntervalField, IntervalLength, IntervalOf, Int
 use crate::functions::moment_series::MomentSeries;
 use crate::functions::numerics::Negative;
 use crate::functions::of_numbers::OfNumbers;
+use crate::functions::overlaps::Overlaps;
 use crate::functions::series::TypedSeries;
 use crate::functions::text::{TextFormat, TypeOf};
 use crate::functions::text_hash::TextHash;
@@ -91,7 +92,14 @@ impl Functions {
             .chain(trigonometry::all())
             .chain(cut_time::all())
             .chain([TextHash::udf(), TextHash::extended_udf()])
-            .chain([similar::udf(), IntervalLength::udf(), IntervalKey::udf(), IsFinite::udf(), Factorial::udf()])
+            .chain([
+                Overlaps::udf(),
+                similar::udf(),
+                IntervalLength::udf(),
+                IntervalKey::udf(),
+                IsFinite::udf(),
+                Factorial::udf(),
+            ])
             // (Parts of sums of intervals, which programs that are cut from queries name.)
             .chain([IntervalField::Months, IntervalField::Days, IntervalField::Micros].map(IntervalPart::udf))
             .chain([IntervalOf::udf(), IntervalPercentile::udf(), json::document_row()])

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
@@ -29,6 +30,27 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
+    /// Ends those that read a relation which has gone, or was made anew: no change of it will come.
+    /// They tell the changes up to the last commit first.
+    pub fn end_readers(&mut self, relation: &str, last: Time) {
+        for live in self.live.values_mut().filter(|live| live.reads(relation) && !live.ended) {
+            let message = format!("the subscription has ended: \"{relation}\" was dropped, altered or made anew");
+            let hint = "Subscribe again, to a relation that is there.";
+            live.end_behind(last, Error::closed(message).with_sqlstate("42P01").with_hint(hint));
+        }
+    }
+
+    /// A relation has another name.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        for live in self.live.values_mut() {
+            for names in [&mut live.inputs, &mut live.names] {
+                if names.remove(from) {
+                    names.insert(to.to_owned());
+                }
+            }
+        }
+    }
+
     /// Whether one has a relation behind it.
     pub fn read(&self, input: &str) -> bool {
         self.live.values().any(|live| live.inputs.contains(input))
@@ -53,6 +75,12 @@ pub(crate) struct Live {
     pub(crate) progress: bool,
     /// Tables and sources behind the query.
     pub(crate) inputs: BTreeSet<String>,
+    /// Relations that the query names.
+    pub(crate) names: BTreeSet<String>,
+    /// Ends it, once the changes up to a commit are told.
+    pub(crate) end: Option<(Time, Error)>,
+    /// Who waits for it, and how many rings are an answer.
+    pub(crate) alarm: Option<(Sender<()>, usize)>,
     /// Changes before this time were taken.
     pub(crate) upper: Time,
     /// Some worker has moved its changes at earlier times to this one.
@@ -112,8 +140,28 @@ impl Live {
                 self.queue.push_back(Ok(Changes::Progress(self.upper.min(before))));
             }
         }
+        if let Some((_, error)) = self.end.take_if(|(last, _)| self.upper > *last) {
+            self.queue.push_back(Err(error));
+            self.ended = true;
+        }
         self.ended |= self.upper >= before;
         Ok(())
+    }
+
+    /// Whether it reads a relation.
+    fn reads(&self, relation: &str) -> bool {
+        self.inputs.contains(relation) || self.names.contains(relation)
+    }
+
+    /// Lets it end with an error, behind the changes up to a commit; who waits for it looks again.
+    fn end_behind(&mut self, last: Time, error: Error) {
+        self.end.get_or_insert((last, error));
+        if let Some((sender, rings)) = &self.alarm {
+            // (A client that has gone waits for nothing.)
+            for _ in 0..*rings {
+                let _ = sender.send(());
+            }
+        }
     }
 
     /// Moves what waits, as a worker has moved its own.

@@ -11,7 +11,7 @@
 //!     (a, b) NOT IN (query)               NOT EXISTS (.. WHERE (c = a AND d = b) IS NOT FALSE)
 //!     (a, b) < ANY (query)                EXISTS (SELECT 1 FROM (query) q(c, d) WHERE a < c OR ..)
 //!     (a, b) < ALL (query)                NOT (a, b) >= ANY (query)
-//!     (a, b) OVERLAPS (c, d)              CASE of their order
+//!     (a, b) OVERLAPS (c, d)              a function of the four
 //!     (a, b) IS NULL, IS NOT NULL         all of them are
 //!     (a, b) IS DISTINCT FROM (c, d)      any is
 //! ```
@@ -28,6 +28,7 @@ use super::counts::opposite;
 use super::names::name_items;
 use super::subquery::around;
 use crate::error::{ErrorKind, Result, SqlError};
+use crate::functions::overlaps::OVERLAPS;
 use crate::syntax::parse::parse_expr;
 
 /// Spells out one comparison of rows.
@@ -293,26 +294,12 @@ fn some_row(left: &[Expr], op: &BinaryOperator, query: &Query, test: &str) -> Re
     Ok(Expr::Exists { subquery: around(&text, query)?, negated: false })
 }
 
-/// `(a, b) OVERLAPS (c, d)`: spans from the earlier to the later end. An end that is NULL lies
-/// anywhere behind the other one.
+/// `(a, b) OVERLAPS (c, d)`: a function of the list of the ends. A length stands for the end that it
+/// leads to.
 fn overlaps(left: &[Expr], right: &[Expr]) -> Result<Option<Expr>> {
     let ([a, b], [c, d]) = (left, right) else { return Ok(None) };
-    let span = |from: &Expr, to: &Expr| {
-        let to = if is_interval(to) { format!("(({from}) + ({to}))") } else { format!("({to})") };
-        let ends = format!("(CASE WHEN ({from}) IS NULL OR {to} IS NULL THEN NULL ELSE greatest(({from}), {to}) END)");
-        (format!("least(({from}), {to})"), ends)
-    };
-    let ((s, e), (t, f)) = (span(a, b), span(c, d));
-    let later = |s: &str, e: &str, f: &str| {
-        format!("CASE WHEN {f} IS NULL THEN NULL WHEN {s} < {f} THEN true WHEN {e} IS NULL THEN NULL ELSE false END")
-    };
-    parse_expr(&format!(
-        "(CASE WHEN {s} > {t} THEN {} WHEN {s} < {t} THEN {} WHEN {s} = {t} THEN \
-         CASE WHEN {e} IS NULL OR {f} IS NULL THEN NULL ELSE true END END)",
-        later(&s, &e, &f),
-        later(&t, &f, &e),
-    ))
-    .map(Some)
+    let end = |from: &Expr, to: &Expr| if is_interval(to) { format!("({from}) + ({to})") } else { format!("{to}") };
+    parse_expr(&format!("{OVERLAPS}(ARRAY[{a}, {}, {c}, {}])", end(a, b), end(c, d))).map(Some)
 }
 
 /// Whether an expression is written as an interval.

@@ -159,6 +159,7 @@ files!(
     numeric,
     order_and_literals,
     ordered_rows,
+    overlaps,
     pairs,
     patterns_and_years,
     planner,
