@@ -32,7 +32,7 @@ impl Input<'_> {
         let hint = match first {
             "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
-            "CLUSTER" | "REINDEX" | "CHECKPOINT" => "Leave it out: arrangements are compacted as they grow.",
+            "CLUSTER" => "Leave it out: arrangements are compacted as they grow.",
             "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
