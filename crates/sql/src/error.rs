@@ -215,8 +215,8 @@ fn from_schema(error: SchemaError) -> SqlError {
             SqlError::new(ErrorKind::Invalid, format!("column reference \"{}\" is ambiguous", field.name))
                 .with_hint("Write the table's name or alias before the column.")
         }
-        SchemaError::DuplicateQualifiedField { qualifier, name } => {
-            SqlError::new(ErrorKind::Duplicate, format!("column \"{qualifier}.{name}\" appears twice"))
+        SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+            SqlError::new(ErrorKind::Duplicate, format!("table name \"{qualifier}\" specified more than once"))
                 .with_hint("Give each use of the table its own alias.")
         }
         SchemaError::DuplicateUnqualifiedField { name } => {

@@ -253,6 +253,18 @@ fn clause_error(line: &str) -> Option<SqlError> {
                 .with_hint(format!("Write {clause} with a number from zero on.")),
         );
     }
+    if line.contains("to grouping function is not in grouping columns") {
+        let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+        return Some(SqlError::new(ErrorKind::Invalid, message));
+    }
+    if line.contains("frame offsets for ROWS / GROUPS must be non negative") {
+        let message = "frame starting offset must not be negative";
+        return Some(SqlError::new(ErrorKind::Invalid, message).with_hint("Write a number from zero on."));
+    }
+    if line.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
+        let hint = "Aggregate in a derived table, with GROUP BY, and join with it.";
+        return Some(SqlError::unsupported("OVER of an aggregate WITHIN GROUP", hint));
+    }
     if line.contains("requires a boolean expression, got ") {
         let is = line.rsplit_once("got ").map_or("", |(_, is)| is);
         return Some(

@@ -203,7 +203,7 @@ impl Target {
                     .with_detail(format!("There are {} columns and {} expressions.", columns.len(), row.len())));
             }
             if row.len() != width {
-                return Err(SqlError::new(ErrorKind::Invalid, "VALUES lists must all be the same length"));
+                return Err(SqlError::new(ErrorKind::Syntax, "VALUES lists must all be the same length"));
             }
             let mut exprs = Vec::with_capacity(row.len());
             for (at, value) in columns.iter().zip(row) {

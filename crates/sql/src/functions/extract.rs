@@ -205,6 +205,14 @@ impl DatePart {
         }
     }
 
+    /// Of a time of day, which ends with 24:00.
+    fn of_time(self, micros: i64) -> i128 {
+        match self {
+            DatePart::Hour => i128::from(micros / MICROS_AN_HOUR),
+            part => part.of_moment(micros),
+        }
+    }
+
     /// Of a day since the epoch.
     fn of_day(self, day: i64) -> i64 {
         // (There is no year 0: what the calendar counts as 0 is 1 BC.)
@@ -296,7 +304,10 @@ impl Extract {
     fn of_moments(&self, micros: &PrimitiveArray<Int64Type>, may_end: bool) -> DfResult<Decimal128Array> {
         let part = self.part;
         let is_end = |micros: i64| may_end && End::of_micros(micros).is_some();
-        if !may_end || !micros.values().iter().any(|micros| is_end(*micros)) {
+        if !may_end {
+            return Ok(micros.unary::<_, Decimal128Type>(|micros| part.of_time(micros)));
+        }
+        if !micros.values().iter().any(|micros| is_end(*micros)) {
             return Ok(micros.unary::<_, Decimal128Type>(|micros| part.of_moment(micros)));
         }
         if part.is_endless() && micros.iter().flatten().any(is_end) {
@@ -318,13 +329,11 @@ impl Extract {
                 let intervals = values.as_primitive::<IntervalMonthDayNanoType>();
                 intervals.unary(|interval| float(part.of_interval(interval)))
             }
-            is => {
-                let may_end = !matches!(is, DataType::Time64(_));
-                micros(values)?.unary_opt(|micros| match End::of_micros(micros).filter(|_| may_end) {
-                    Some(end) => part.is_endless().then(|| end.float()),
-                    None => Some(float(part.of_moment(micros))),
-                })
-            }
+            DataType::Time64(_) => micros(values)?.unary(|micros| float(part.of_time(micros))),
+            _ => micros(values)?.unary_opt(|micros| match End::of_micros(micros) {
+                Some(end) => part.is_endless().then(|| end.float()),
+                None => Some(float(part.of_moment(micros))),
+            }),
         };
         Ok(Arc::new(parts))
     }

@@ -10,6 +10,7 @@ pub(crate) mod all_elements;
 pub(crate) mod arrays;
 pub mod at_scale;
 pub(crate) mod at_time_zone;
+pub(crate) mod block;
 pub(crate) mod bounded;
 pub(crate) mod branches;
 pub(crate) mod bytea;

@@ -319,6 +319,11 @@ fn operator(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
+/// Whether it is a literal in quotes, which has no type of its own.
+fn is_quoted(value: &Expr) -> bool {
+    matches!(value, Expr::Literal(ScalarValue::Utf8(Some(_)) | ScalarValue::Utf8View(Some(_)), _))
+}
+
 /// The midnight of a date; a timestamp as it is.
 fn moment(value: &Expr, is: &DataType) -> Expr {
     match is {
@@ -343,6 +348,13 @@ fn date_arithmetic(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> O
         }
         (BinaryOperator::Plus, DataType::Time64(_), DataType::Date32 | DataType::Timestamp(..)) => {
             Some(moment(&expr.right, right) + cast(expr.left.clone(), INTERVAL))
+        }
+        // (Beside a sign of addition a time of day wants an interval.)
+        (BinaryOperator::Plus, DataType::Time64(_), _) if is_quoted(&expr.right) => {
+            Some(expr.left.clone() + cast(expr.right.clone(), INTERVAL))
+        }
+        (BinaryOperator::Plus, _, DataType::Time64(_)) if is_quoted(&expr.left) => {
+            Some(expr.right.clone() + cast(expr.left.clone(), INTERVAL))
         }
         (BinaryOperator::Minus, DataType::Date32 | DataType::Timestamp(..), DataType::Time64(_)) => {
             Some(moment(&expr.left, left) - cast(expr.right.clone(), INTERVAL))

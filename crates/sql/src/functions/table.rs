@@ -9,6 +9,7 @@ use datafusion_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 use crate::functions::age::Age;
 use crate::functions::all_elements::AllElements;
 use crate::functions::at_time_zone::AtTimeZone;
+use crate::functions::block::SlicedBlock;
 use crate::functions::bounded::Bounded;
 use crate::functions::checked::OneRow;
 use crate::functions::choosing::Choosing;
@@ -61,7 +62,14 @@ impl Functions {
         let mut scalar = BTreeMap::new();
         let scalars = [OneRow::udf(), Age::udf(), TextFormat::udf(), TypeOf::udf()]
             .into_iter()
-            .chain([AtTimeZone::udf(), WindowFloor::udf(), AllElements::udf(), Expanded::udf(), Negative::udf()])
+            .chain([
+                AtTimeZone::udf(),
+                WindowFloor::udf(),
+                AllElements::udf(),
+                SlicedBlock::udf(),
+                Expanded::udf(),
+                Negative::udf(),
+            ])
             .chain(branches::all())
             .chain(text::all())
             .chain(datafusion_functions::all_default_functions())

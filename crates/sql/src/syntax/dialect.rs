@@ -119,6 +119,10 @@ impl Dialect for Postgres {
         BASE.supports_named_fn_args_with_colon_operator()
     }
 
+    fn supports_named_fn_args_with_assignment_operator(&self) -> bool {
+        true
+    }
+
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

@@ -1,6 +1,7 @@
 //! From text to syntax trees: statements and their grammar, before any name is resolved.
 
 pub(crate) mod changes_in_with;
+pub(crate) mod collation;
 pub(crate) mod dialect;
 pub mod files;
 pub mod index_parts;

@@ -23,7 +23,7 @@ use super::ranks::{aggregate, whole};
 use super::schema::{drafts, schema};
 use super::stage::with_columns;
 use super::window_parts::{aggregate_of, order_of, resolved};
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::range_key::{key_within, moved};
 
 /// Digits of a decimal in which keys are compared with bounds.
@@ -172,6 +172,10 @@ impl Wants {
             "last_value" => Place::Last,
             "nth_value" => match whole(call.params.args.get(1)) {
                 Some(n) if n > 0 => Place::Nth(n as usize),
+                Some(_) => {
+                    let message = "argument of nth_value must be greater than zero";
+                    return Err(SqlError::new(ErrorKind::Invalid, message));
+                }
                 _ => return Err(form(call, "Write nth_value(x, n) OVER (..) with a whole number above zero.")),
             },
             _ => return Ok(Wants::Aggregate(Box::new(aggregate_of(call, output, &resolve)?))),

@@ -265,6 +265,10 @@ fn whole(args: &[ScalarValue], n: usize) -> Option<i64> {
         ScalarValue::Int32(value) => value.map(i64::from),
         ScalarValue::UInt32(value) => value.map(i64::from),
         ScalarValue::Int64(value) => *value,
+        // (Of a numeric what is before its point.)
+        ScalarValue::Decimal128(value, _, scale) => {
+            value.and_then(|value| i64::try_from(value / 10i128.pow(u32::try_from(*scale).ok()?)).ok())
+        }
         _ => words(args, n)?.trim().parse().ok(),
     }
 }
@@ -293,6 +297,22 @@ fn regclass_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue>
     oid.map(|oid| ScalarValue::UInt32(Some(oid)))
 }
 
+/// The name by which the catalog knows a type that is spelled otherwise.
+fn plain_type(name: &str) -> &str {
+    match name {
+        "int" => "int4",
+        "float" => "float8",
+        "decimal" | "dec" => "numeric",
+        "char" => "bpchar",
+        "timestamp without time zone" => "timestamp",
+        "timestamp with time zone" => "timestamptz",
+        "int[]" => "_int4",
+        "float[]" => "_float8",
+        "decimal[]" => "_numeric",
+        name => name,
+    }
+}
+
 fn regtype_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> {
     let name = words(args, 0)?;
     let own = name.strip_prefix("public.").unwrap_or(&name);
@@ -300,8 +320,8 @@ fn regtype_in(snapshot: &Snapshot, args: &[ScalarValue]) -> Option<ScalarValue> 
     if let Some((oid, _)) = snapshot.types.iter().find(is_own) {
         return Some(ScalarValue::UInt32(Some(*oid)));
     }
-    let name = name.to_lowercase().replace('"', "");
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let name = name.trim().to_lowercase().replace('"', "");
+    let name = plain_type(name.strip_prefix("pg_catalog.").unwrap_or(&name));
     let is_named = |line: &Vec<&str>| {
         line[1] == name || line[0].parse().is_ok_and(|oid| format_type(oid, None) == name) || line[0] == name
     };
@@ -376,6 +396,9 @@ impl ScalarUDFImpl for Telling {
                 && !name.contains("information_schema")
             {
                 return exec_err!("relation \"{name}\" does not exist");
+            }
+            if let ("regtype_in", None, Some(name)) = (self.name, &value, words(&given, 0)) {
+                return exec_err!("type \"{name}\" does not exist");
             }
             values.push(match value {
                 Some(value) if self.gives == Gives::Text => text_of(value),

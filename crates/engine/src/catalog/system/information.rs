@@ -16,6 +16,7 @@ const FILLED: &[(&str, Rows)] = &[
     ("information_schema.check_constraints", check_constraints),
     ("information_schema.columns", columns),
     ("information_schema.constraint_column_usage", constraint_columns),
+    ("information_schema.information_schema_catalog_name", |_| vec![vec![("catalog_name", DATABASE.into())]]),
     ("information_schema.key_column_usage", key_columns),
     ("information_schema.schemata", schemata),
     ("information_schema.sequences", sequences),

@@ -442,7 +442,10 @@ fn collations() -> Vec<Row> {
 }
 
 fn tablespaces() -> Vec<Row> {
-    vec![vec![("oid", 1_663u32.into()), ("spcname", "pg_default".into()), ("spcowner", OWNER.into())]]
+    let space = |(oid, name): (u32, &str)| -> Row {
+        vec![("oid", oid.into()), ("spcname", name.into()), ("spcowner", OWNER.into())]
+    };
+    [(1_663, "pg_default"), (1_664, "pg_global")].map(space).to_vec()
 }
 
 fn settings() -> Vec<Row> {

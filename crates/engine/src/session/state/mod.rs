@@ -18,6 +18,7 @@ pub(crate) mod progress;
 pub(crate) mod settings;
 pub(crate) mod subscriptions;
 pub(crate) mod timeline;
+pub(crate) mod unused_variables;
 pub(crate) mod variables;
 pub(crate) mod waits;
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anabranch_sql::statement::SettingScope;
 
+use super::unused_variables::UNUSED_VARIABLES;
 use crate::error::Error;
 
 /// What a parameter takes.
@@ -88,6 +89,7 @@ pub(crate) const VARIABLES: &[Setting] = variables! {
     "jit" "off" SettingTakes::Text, "has no effect";
     "lock_timeout" "0" SettingTakes::Time, "how long a statement may wait for an advisory lock; 0 is for ever";
     "max_identifier_length" "63" SettingTakes::Nothing, "has no effect: names may be longer";
+    "role" "none" SettingTakes::Only(&["none"]), "there are no roles";
     "row_security" "on" SettingTakes::Switch, "has no effect";
     "search_path" "public" SettingTakes::Schemas(PATH), "names without a schema mean objects of public";
     USER "anabranch" SettingTakes::Nothing, "the user that the client has logged in as";
@@ -127,7 +129,7 @@ pub(crate) struct WantedSetting {
 }
 
 pub(crate) fn find(name: &str) -> Option<&'static Setting> {
-    VARIABLES.iter().find(|variable| variable.name.eq_ignore_ascii_case(name))
+    VARIABLES.iter().chain(UNUSED_VARIABLES).find(|variable| variable.name.eq_ignore_ascii_case(name))
 }
 
 /// The names of all.

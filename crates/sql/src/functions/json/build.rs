@@ -47,7 +47,7 @@ pub(super) fn object_of(args: &[Arg]) -> Result<String, String> {
             [Arg::Value { text: Some(name), .. }, Arg::Value { json, .. }] => {
                 parts.push(format!("{} : {json}", quoted(name)));
             }
-            _ => return Err(format!("argument {} cannot be null", 2 * at + 1)),
+            _ => return Err(format!("argument {}: key must not be null", 2 * at + 1)),
         }
     }
     Ok(format!("{{{}}}", parts.join(", ")))

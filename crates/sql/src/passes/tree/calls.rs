@@ -5,10 +5,11 @@ use datafusion_expr::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, OrderByExpr, UnaryOperator, Value,
 };
 
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::passes::expr::numbers::OF_DOUBLES;
 use crate::passes::tree::hooks::Names;
 use crate::passes::tree::{derived_calls, hypothetical, refuse, regression, variadic};
+use crate::syntax::collation::check_collation;
 use crate::syntax::names::fold;
 use crate::syntax::parse::parse_expr;
 
@@ -48,13 +49,10 @@ pub(super) fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
             let form = form.map_or("nfc".to_owned(), |form| form.to_string().to_lowercase());
             Some(format!("({}__is_normalized({expr}, '{form}'))", if *negated { "NOT " } else { "" }))
         }
-        Expr::Collate { expr, collation } => match collation.to_string().trim_matches('"') {
-            "C" | "POSIX" | "ucs_basic" | "default" => Some(format!("({expr})")),
-            other => {
-                let hint = "Texts compare by their bytes: write COLLATE \"C\", or lower() to ignore case.";
-                return Err(SqlError::unsupported(format!("collation \"{other}\""), hint));
-            }
-        },
+        Expr::Collate { expr, collation } => {
+            check_collation(&collation.to_string())?;
+            Some(format!("({expr})"))
+        }
         _ => None,
     };
     text.map(|text| parse_expr(&text)).transpose()
@@ -67,6 +65,9 @@ pub(super) fn is_of_a_user(expr: &Expr, names: &Names) -> bool {
     let name = function.name.to_string().to_lowercase();
     has_arguments && (catalog.aggregate(&name).is_some() || catalog.function(&name).is_some())
 }
+
+/// Types by whose names a call is a cast.
+const CASTS: [&str; 9] = ["int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar"];
 
 /// What a reserved word stands for.
 fn constant(word: &str) -> Option<&'static str> {
@@ -114,6 +115,7 @@ fn call(function: &Function) -> Option<String> {
     }
     match (name.as_str(), args.as_slice()) {
         (word, []) if constant(word).is_some() => constant(word).map(str::to_string),
+        (of, [value]) if CASTS.contains(&of) => Some(format!("CAST({value} AS {of})")),
         ("current_database", []) => Some("'anabranch'".into()),
         // (Clients read the first two words, and choose their questions by them.)
         ("version", []) => Some(format!("CAST('PostgreSQL 15.0 (Anabranch {})' AS text)", env!("CARGO_PKG_VERSION"))),
@@ -302,5 +304,8 @@ fn make_interval(args: &[FunctionArg]) -> Option<String> {
         };
         parts.push(format!("INTERVAL '{unit}' * ({value})"));
     }
-    (!parts.is_empty()).then(|| format!("({})", parts.join(" + ")))
+    match parts.is_empty() {
+        true => Some("INTERVAL '0 seconds'".to_owned()),
+        false => Some(format!("({})", parts.join(" + "))),
+    }
 }

@@ -9,6 +9,7 @@ use datafusion_expr::sqlparser::ast::{
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::arrays::SUBSCRIPTED;
 use crate::functions::at_time_zone::AT_TIME_ZONE;
+use crate::functions::block::BLOCK;
 use crate::functions::element_forms::list_reader_of;
 use crate::functions::forms::reader_of;
 use crate::functions::numerics::NEGATIVE;
@@ -65,7 +66,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             let take = |part: &mut Expr| std::mem::replace(part, Expr::value(ast::Value::Null));
             *expr = called(AT_TIME_ZONE, vec![take(timestamp), take(time_zone)]);
         }
-        Expr::CompoundFieldAccess { access_chain, .. } => {
+        Expr::CompoundFieldAccess { root, access_chain } => {
             let has_step =
                 |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { stride: Some(_), .. }));
             if access_chain.iter().any(has_step) {
@@ -75,8 +76,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
             let n_subscripts = access_chain.iter().filter(|access| matches!(access, AccessExpr::Subscript(_))).count();
             if n_subscripts > 1 && access_chain.iter().any(is_slice) {
-                let hint = "Slice the first dimension in a derived table, and unnest what is in it.";
-                return Err(SqlError::unsupported("a slice of an array of several dimensions", hint));
+                *expr = called(BLOCK, block_arguments(root, access_chain)?);
+                return Ok(());
             }
             access_chain.iter_mut().for_each(close_slice);
             let is_index = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Index { .. }));
@@ -88,6 +89,28 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// An array, and the bounds of a slice of each of its dimensions: a subscript alone is a slice from
+/// 1.
+fn block_arguments(root: &Expr, access_chain: &[AccessExpr]) -> Result<Vec<Expr>> {
+    let number = |digits: &str| Expr::value(ast::Value::Number(digits.into(), false));
+    let mut arguments = vec![root.clone()];
+    for access in access_chain {
+        let (from, to) = match access {
+            AccessExpr::Subscript(Subscript::Index { index }) => (number("1"), index.clone()),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => (
+                lower_bound.clone().unwrap_or_else(|| number("1")),
+                upper_bound.clone().unwrap_or_else(|| number("2147483647")),
+            ),
+            AccessExpr::Dot(_) => {
+                let hint = "Slice the array in a derived table, and take its part there.";
+                return Err(SqlError::unsupported("a part of a slice of several dimensions", hint));
+            }
+        };
+        arguments.extend([from, to]);
+    }
+    Ok(arguments)
 }
 
 /// The first whole number that is a `numeric` in PostgreSQL.

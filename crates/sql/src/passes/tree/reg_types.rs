@@ -3,6 +3,7 @@
 //! ```text
 //! 't'::regclass                      regclass_in('t')                a number, to be compared
 //! SELECT 't'::regclass               regclass_out(regclass_in('t'))  a name, to be shown
+//! SELECT to_regclass('t')            regclass_out(to_regclass('t'))
 //! c.oid::regclass                    regclass_out(c.oid)
 //! c.oid::regclass = 't'::regclass    c.oid::oid = regclass_in('t')
 //! pg_typeof(x) = 'int4'::regtype     pg_typeof(x) = regtype_out(regtype_in('int4'))
@@ -80,12 +81,25 @@ fn reg_of(expr: &Expr) -> Option<(&'static str, &Expr)> {
     }
 }
 
+/// Which of the functions it is that look a name up.
+fn function_name(expr: &Expr) -> Option<&'static str> {
+    let Expr::Function(function) = expr else { return None };
+    let name = function.name.to_string().to_lowercase();
+    ["to_regclass", "to_regtype", "to_regnamespace"].into_iter().find(|known| *known == name)
+}
+
 /// The name of a number that a cast looks up.
 fn show(expr: &mut Expr) {
     let text = match reg_of(expr) {
         Some((of @ ("regclass" | "regtype" | "regnamespace"), inner)) if is_text(inner) => {
             format!("{of}_out({of}_in({inner}))")
         }
+        None => match (expr.to_string(), function_name(expr)) {
+            (call, Some("to_regclass")) => format!("regclass_out({call})"),
+            (call, Some("to_regtype")) => format!("regtype_out({call})"),
+            (call, Some("to_regnamespace")) => format!("regnamespace_out({call})"),
+            _ => return,
+        },
         _ => return,
     };
     replace(text, expr);

@@ -102,6 +102,10 @@ impl Input<'_> {
         let behind: Vec<&str> = words[name_at..].iter().skip(n_of_name).map(String::as_str).collect();
         let is_idle = match behind.as_slice() {
             ["CLUSTER", "ON", ..] | ["SET", "WITHOUT", "CLUSTER", ..] => true,
+            ["SET", "SCHEMA", ..] => {
+                let hint = "Make it anew in the schema: CREATE TABLE schema.name AS TABLE name.";
+                return Err(SqlError::unsupported("ALTER TABLE .. SET SCHEMA", hint));
+            }
             ["ALTER", "COLUMN", _, "SET", what, ..] | ["ALTER", _, "SET", what, ..] => {
                 matches!(*what, "STATISTICS" | "STORAGE" | "COMPRESSION")
             }

@@ -292,7 +292,10 @@ impl Input<'_> {
         } else if self.eat("SEQUENCE") {
             ObjectKind::Sequence
         } else {
-            return Err(self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE or SCHEMA"));
+            return match self.drop_absent()? {
+                Some(statement) => Ok(statement),
+                None => Err(self.unexpected("TABLE, SOURCE, VIEW, MATERIALIZED VIEW, INDEX, SEQUENCE or SCHEMA")),
+            };
         };
         let if_exists = self.eat("IF EXISTS");
         let mut names = vec![self.name()?];

@@ -7,6 +7,7 @@ use datafusion_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use crate::error::{ErrorKind, Result, SqlError};
 use crate::resolve::type_marks::{array_name, unresolved};
 use crate::resolve::types::{arrow_type, element_limit, text_limit, time_precision, user_name};
+use crate::syntax::collation::check_collation;
 use crate::syntax::names::fold;
 use crate::syntax::references::{ForeignKey, foreign_key};
 use crate::syntax::statement::{LikeClause, Made, Numbering, NumberingForm, Rules, UniqueClause, Watermark};
@@ -135,6 +136,7 @@ impl Columns {
                     made = generated(generated_as, sequence_options, generation_expr, generation_expr_mode)?;
                     nullable &= matches!(made, Made::Computed(_));
                 }
+                ast::ColumnOption::Collation(collation) => check_collation(&collation.to_string())?,
                 other => return Err(unsupported_constraint(&other.to_string())),
             }
         }

@@ -140,6 +140,10 @@ impl Input<'_> {
     }
 
     fn refuse_partitions(&self) -> Result<()> {
+        if self.word(0).as_deref() == Some("INHERITS") {
+            let hint = "Write CREATE TABLE t (LIKE u, ..) for the columns of u, and UNION ALL for the rows of both.";
+            return Err(SqlError::unsupported("INHERITS", hint));
+        }
         if self.word(0).as_deref() != Some("PARTITION") {
             return Ok(());
         }
@@ -279,6 +283,9 @@ impl Input<'_> {
     fn columns(&mut self) -> Result<Columns> {
         let mut columns = Columns::default();
         self.expect_token(&Token::LParen)?;
+        if self.parser.peek_token_ref().token == Token::RParen {
+            return Err(SqlError::unsupported("a table without columns", "Give it a column, as in (id int)."));
+        }
         if self.word(0).as_deref() == Some("LIKE") {
             columns.like = Some(self.like()?);
             if !self.eat_token(&Token::Comma) {

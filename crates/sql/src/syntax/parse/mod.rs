@@ -9,6 +9,7 @@
 //! `columns`, `alter`, `change` (INSERT, UPDATE, DELETE), `copy`, `transaction`, `ask` (SELECT,
 //! SUBSCRIBE, SHOW ..), `prepare`, `cursor`, `settings`, `refuse`.
 
+mod absent;
 mod alter;
 mod any_values;
 mod ask;
@@ -273,6 +274,8 @@ impl Input<'_> {
             "ANALYZE" => self.upkeep("ANALYZE"),
             "VACUUM" => self.upkeep("VACUUM"),
             "REFRESH" => self.refresh(),
+            "CHECKPOINT" => self.checkpoint(),
+            "REINDEX" => self.reindex(),
             "COMMENT" => self.comment(),
             "PREPARE" => self.prepare(),
             "EXECUTE" => self.execute(),

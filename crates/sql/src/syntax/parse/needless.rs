@@ -1,5 +1,5 @@
-//! `ANALYZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW`, `COMMENT` and some of `CREATE EXTENSION`, for
-//! which nothing is to be done.
+//! `ANALYZE`, `VACUUM`, `REINDEX`, `CHECKPOINT`, `REFRESH MATERIALIZED VIEW`, `COMMENT` and some of
+//! `CREATE EXTENSION`, for which nothing is to be done.
 
 use datafusion_expr::sqlparser::tokenizer::Token;
 
@@ -26,6 +26,29 @@ impl Input<'_> {
             }
         }
         Ok(Statement::Needless { tag, relations, notice: None })
+    }
+
+    /// `CHECKPOINT`.
+    pub(super) fn checkpoint(&mut self) -> Result<Statement> {
+        self.expect("CHECKPOINT")?;
+        let notice = Some("Commits are durable as the setting \"durability\" says.");
+        Ok(Statement::Needless { tag: "CHECKPOINT", relations: vec![], notice })
+    }
+
+    /// `REINDEX [(options)] {INDEX | TABLE | SCHEMA | DATABASE | SYSTEM} [CONCURRENTLY] name`.
+    pub(super) fn reindex(&mut self) -> Result<Statement> {
+        self.expect("REINDEX")?;
+        if self.parser.peek_token_ref().token == Token::LParen {
+            self.options()?;
+        }
+        let is_table = self.eat("TABLE");
+        if !is_table && !["INDEX", "SCHEMA", "DATABASE", "SYSTEM"].iter().any(|kind| self.eat(kind)) {
+            return Err(self.unexpected("INDEX, TABLE, SCHEMA, DATABASE or SYSTEM"));
+        }
+        self.eat("CONCURRENTLY");
+        let name = self.name()?;
+        let notice = Some("Arrangements are compacted as they grow.");
+        Ok(Statement::Needless { tag: "REINDEX", relations: if is_table { vec![name] } else { vec![] }, notice })
     }
 
     /// `REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH [NO] DATA]`.

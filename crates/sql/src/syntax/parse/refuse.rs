@@ -32,7 +32,7 @@ impl Input<'_> {
         let hint = match first {
             "REPLACE" | "UPSERT" => "Write DELETE for the rows to replace, then INSERT.",
             "GRANT" | "REVOKE" | "REASSIGN" => "There are no roles yet; leave it out.",
-            "CLUSTER" | "REINDEX" | "CHECKPOINT" => "Leave it out: arrangements are compacted as they grow.",
+            "CLUSTER" => "Leave it out: arrangements are compacted as they grow.",
             "LISTEN" | "NOTIFY" => "Write SUBSCRIBE to a view of what you want to hear of.",
             "CALL" | "DO" => "Write the statements themselves.",
             "USE" => "Leave it out: there is one database.",
@@ -68,6 +68,12 @@ impl Input<'_> {
             "FUNCTION" | "PROCEDURE" | "AGGREGATE" | "MACRO" => {
                 "Write the expression in the query, or name a query with CREATE VIEW."
             }
+            "STATISTICS" | "TABLESPACE" | "ACCESS" | "EVENT" => "Leave it out: it would change no answer.",
+            "CAST" | "OPERATOR" | "CONVERSION" | "LANGUAGE" | "TRANSFORM" => {
+                "Write the expression in the query, with the casts and operators that there are."
+            }
+            "COLLATION" | "TEXT" => "Texts compare by their bytes: write lower() to ignore case.",
+            "GROUP" => "There are no roles yet.",
             "DATABASE" => "There is one database: CREATE SCHEMA divides it.",
             "ROLE" | "USER" | "POLICY" => "There are no roles yet.",
             "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL" => {

@@ -15,8 +15,15 @@ impl Input<'_> {
             let access = self.access()?;
             return Ok(Statement::SetTransaction { access, scope: SettingScope::Session });
         }
+        if self.eat("CONSTRAINTS") {
+            return self.set_constraints();
+        }
         for words in ["SESSION AUTHORIZATION", "ROLE"] {
             if self.eat(words) {
+                // (What each client has.)
+                if self.eat("NONE") || self.eat("DEFAULT") {
+                    return Ok(Statement::Set { name: "role".into(), value: None, scope: SettingScope::Session });
+                }
                 return Err(SqlError::unsupported(format!("SET {words}"), "Connect as that user."));
             }
         }
@@ -55,9 +62,28 @@ impl Input<'_> {
         Ok(Statement::Set { name, value: Some(value), scope })
     }
 
+    /// What follows `SET CONSTRAINTS`: `{ALL | name, ..} {DEFERRED | IMMEDIATE}`.
+    fn set_constraints(&mut self) -> Result<Statement> {
+        if !self.eat("ALL") {
+            self.name()?;
+            while self.eat_token(&Token::Comma) {
+                self.name()?;
+            }
+        }
+        let is_deferred = self.eat("DEFERRED");
+        if !is_deferred {
+            self.expect("IMMEDIATE")?;
+        }
+        let notice = is_deferred.then_some("Foreign keys are checked by each statement.");
+        Ok(Statement::Needless { tag: "SET CONSTRAINTS", relations: vec![], notice })
+    }
+
     /// `RESET {name | ALL}`.
     pub(super) fn reset(&mut self) -> Result<Statement> {
         self.expect("RESET")?;
+        if self.eat("SESSION AUTHORIZATION") {
+            return Ok(Statement::Reset { name: Some("role".into()) });
+        }
         if self.eat("ALL") {
             return Ok(Statement::Reset { name: None });
         }

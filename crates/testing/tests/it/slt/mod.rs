@@ -131,6 +131,7 @@ files!(
     errors,
     everyday,
     everyday_more,
+    everyday_statements,
     expression_indexes,
     first_hour,
     first_of_each,
