@@ -234,6 +234,14 @@ const UNKNOWN: &[(&str, &str)] = &[
     ("role", "42704"),
     ("window", "42704"),
     ("constraint", "42704"),
+    ("trigger", "42704"),
+    ("rule", "42704"),
+    ("policy", "42704"),
+    ("statistics object", "42704"),
+    ("publication", "42704"),
+    ("procedure", "42883"),
+    ("extension", "42704"),
+    ("user mapping", "42704"),
 ];
 
 impl Error {

@@ -10,6 +10,9 @@ use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Time};
 use arrow::array::AsArray;
 
+/// The least time of an event: contents from before all times are there by then.
+const BEGINNING: Time = Time::MIN + 1;
+
 /// Row errors that were not told.
 #[derive(Debug, Default)]
 pub struct RowErrors(Vec<Batch>);
@@ -20,35 +23,50 @@ impl RowErrors {
         self.0.push(batch.without_key().flatten());
     }
 
-    /// The first error that is to be told, in the order of time. It is not told again, and neither
-    /// are the others that are there.
+    /// The first error that is to be told, in the order of time and then as they came. It is not
+    /// told again, and neither are the others that are there.
     pub fn take_first(&mut self) -> Option<String> {
+        let first = self.first();
         let changes = Batch::concat(&self.0).map(consolidate).filter(|changes| !changes.is_empty());
-        self.0 = changes.into_iter().collect();
-        let first = self.first()?;
-        self.0.clear();
-        Some(first)
+        self.0 = changes.into_iter().filter(|_| first.is_none()).collect();
+        first
     }
 
     fn first(&self) -> Option<String> {
-        let mut by_message: BTreeMap<&str, BTreeMap<Time, i64>> = BTreeMap::new();
+        let mut by_message: BTreeMap<&str, MessageChanges> = BTreeMap::new();
         for batch in &self.0 {
             let messages = batch.column(0).as_string_view();
             for row in 0..batch.len() {
-                let changes = by_message.entry(messages.value(row)).or_default();
-                *changes.entry(batch.times().get(row)).or_default() += batch.diffs().get(row);
+                let place = by_message.len();
+                let changes = by_message.entry(messages.value(row)).or_insert_with(|| MessageChanges::new(place));
+                *changes.by_time.entry(batch.times().get(row)).or_default() += batch.diffs().get(row);
             }
         }
-        let began = |changes: &BTreeMap<Time, i64>| {
-            let last = changes.keys().next_back().copied();
-            let mut in_force = 0;
-            changes.iter().find_map(|(time, diff)| {
-                in_force += diff;
-                (in_force > 0 && (*time > Time::MIN || Some(*time) == last)).then_some(*time)
-            })
-        };
-        let told = by_message.iter().filter_map(|(message, changes)| Some((began(changes)?, *message)));
-        told.min().map(|(_, message)| message.to_owned())
+        let told = by_message.iter().filter_map(|(message, changes)| Some((changes.began()?, changes.place, *message)));
+        told.min().map(|(.., message)| message.to_owned())
+    }
+}
+
+/// Changes of one error.
+struct MessageChanges {
+    /// As which of all errors it came.
+    place: usize,
+    by_time: BTreeMap<Time, i64>,
+}
+
+impl MessageChanges {
+    fn new(place: usize) -> MessageChanges {
+        MessageChanges { place, by_time: BTreeMap::new() }
+    }
+
+    /// Since when it was in force, if it was.
+    fn began(&self) -> Option<Time> {
+        let last = self.by_time.keys().next_back().copied();
+        let mut in_force = 0;
+        self.by_time.iter().find_map(|(time, diff)| {
+            in_force += diff;
+            (in_force > 0 && (*time > BEGINNING || Some(*time) == last)).then_some(*time)
+        })
     }
 }
 
@@ -77,8 +95,10 @@ mod tests {
         assert_eq!(told(&[("a", 3, 1)]).as_deref(), Some("a"));
         assert_eq!(told(&[("a", 3, 1), ("a", 3, -1)]), None);
         assert_eq!(told(&[("a", 3, -1), ("a", 3, 1), ("b", 9, 1), ("c", 4, 2)]).as_deref(), Some("c"));
+        assert_eq!(told(&[("b", 4, 1), ("a", 4, 1)]).as_deref(), Some("b"), "as they came");
         assert_eq!(told(&[("a", 3, 1), ("a", 5, -1)]).as_deref(), Some("a"));
         assert_eq!(told(&[("a", Time::MIN, 1), ("a", 0, -1)]), None);
+        assert_eq!(told(&[("a", BEGINNING, 1), ("a", 0, -1)]), None);
         assert_eq!(told(&[("a", Time::MIN, 1)]).as_deref(), Some("a"));
         assert_eq!(told(&[("a", Time::MIN, 1), ("a", 0, -1), ("a", 7, 1)]).as_deref(), Some("a"));
     }

@@ -14,8 +14,9 @@
 //!
 //! A subscription ends when nothing can come any more: its time limit is reached, or its inputs are
 //! sources that are read to their end. A table is never at its end. One whose dataflow fails ends
-//! with that error, and one that reads a relation which is dropped or made anew with an error
-//! behind the last changes before.
+//! with that error, and one over a table or source that is dropped or made anew with an error
+//! behind the last changes before. A view that is dropped or replaced ends nothing: the
+//! subscription goes on with its query as it was.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -80,7 +81,6 @@ impl Session {
             up_to: subscribe.up_to,
             progress: subscribe.progress,
             inputs: self.catalog.inputs_behind(names.iter().chain(&followed)),
-            names: Arc::unwrap_or_clone(names),
             end: None,
             alarm: None,
             upper: as_of,

@@ -118,6 +118,7 @@ fn a_view_dropped_under_a_subscription_goes_on_and_a_table_ends_it() {
         run(session, "DROP MATERIALIZED VIEW m; INSERT INTO t VALUES (1)");
         assert_eq!(next(session, &all), ["1 2"]);
         run(session, "DROP TABLE t");
+        assert_eq!(session.next_changes(&all, LONG).unwrap_err().sqlstate(), "42P01");
         assert!(matches!(session.next_changes(&all, LONG).unwrap(), Changes::End));
         session.unsubscribe(all);
     });

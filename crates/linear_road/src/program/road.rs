@@ -428,3 +428,61 @@ impl Out {
         out.points([branches].into_iter().chain(columns).collect(), std::mem::take(&mut self.times));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vehicles that enter in a second, and for how long each goes on, in seconds.
+    const ENTERING: u32 = 2;
+    const ON_THE_ROAD: u32 = 480;
+
+    /// Bytes after each minute of traffic that is always the same: vehicles enter, report every 30
+    /// seconds, and leave.
+    fn bytes_by_minute(keep: KeptRows, minutes: u32) -> Vec<usize> {
+        let mut driving = Driving { places: vec![], keep, roads: vec![], out: Out::default() };
+        let mut bytes = Vec::new();
+        for time in 0..60 * minutes {
+            let ages = (0..ON_THE_ROAD).step_by(30).filter(|age| *age <= time);
+            let on_the_road: Vec<(u32, u32)> =
+                ages.flat_map(|age| (0..ENTERING).map(move |lane| (age, ENTERING * (time - age) + lane))).collect();
+            let column = |of: &dyn Fn(u32, u32) -> u32| -> Vec<i32> {
+                on_the_road.iter().map(|(age, vid)| of(*age, *vid) as i32).collect()
+            };
+            let segment = |age: u32| 10 + age / 60;
+            let lane = |age: u32| if age == 0 { 0 } else { 1 };
+            let none = column(&|_, _| 0);
+            let columns = [
+                none.clone(),
+                column(&|_, vid| vid),
+                column(&|_, _| 30),
+                none.clone(),
+                column(&|age, _| lane(age)),
+                none.clone(),
+                column(&|age, _| segment(age)),
+                column(&|age, _| segment(age) * 5280 + age % 60 * 80),
+                none.clone(),
+                none,
+            ];
+            let branches = vec![0; on_the_road.len()];
+            let columns = std::array::from_fn(|at| columns[at].as_slice());
+            driving.second(time, 0..on_the_road.len(), &columns, &branches).unwrap();
+            driving.out = Out::default();
+            if time % 60 == 59 {
+                bytes.push(driving.size_bytes());
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn r7_memory_levels_off_but_for_accounts() {
+        let statistics = bytes_by_minute(KeptRows::ByVehicle, 60);
+        assert_eq!(statistics[10..], vec![statistics[10]; 50]);
+        // Accounts are for ever: so many bytes a vehicle that was ever seen. (The table doubles.)
+        let with_accounts = bytes_by_minute(KeptRows::ByExpressway, 60);
+        let seen = (60 * 60 * ENTERING) as usize;
+        let bytes = with_accounts[59] - statistics[59];
+        assert!((12 * seen..=40 * seen).contains(&bytes), "{bytes} bytes of {seen} vehicles");
+    }
+}

@@ -1,4 +1,5 @@
-//! The program against the reference: R1, R3, R4 (one process), R5, R7; the SQL views: R2.
+//! The program against the reference: R1, R3, R4 (one process), R5; the SQL views: R2. (R7 is a
+//! test of the operator, in `program/road.rs`.)
 
 use anabranch_engine::{Options, Session};
 use anabranch_linear_road::answer::TollAnswer;

@@ -6,8 +6,8 @@
 //!   copy is copied, or both move by the keys. An *as-of join* is one whose left side is not
 //!   copied.
 //! - *DISTINCT* and *set operations* need equal rows together: by any columns, else by all.
-//! - *First rows*, *windows*, *sessions* and *row patterns* need their groups together. First rows of all are those
-//!   of each shard, then of those.
+//! - *First rows*, *windows*, *sessions* and *row patterns* need their groups together. First rows
+//!   of all are those of each shard, then of those.
 //!
 //! Sizes are guessed from rows of relations; a guess changes what moves, never what comes out.
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use anabranch_batch::numeric;
 use anabranch_sql::statement::CreateType;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result as DfResult, ScalarValue, exec_err};
@@ -268,6 +269,11 @@ fn whole(args: &[ScalarValue], n: usize) -> Option<i64> {
         // (Of a numeric what is before its point.)
         ScalarValue::Decimal128(value, _, scale) => {
             value.and_then(|value| i64::try_from(value / 10i128.pow(u32::try_from(*scale).ok()?)).ok())
+        }
+        ScalarValue::LargeBinary(value) => {
+            let mut text = String::new();
+            numeric::write(&numeric::number_of(value.as_ref()?), &mut text);
+            text.split('.').next()?.parse().ok()
         }
         _ => words(args, n)?.trim().parse().ok(),
     }

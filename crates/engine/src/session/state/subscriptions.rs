@@ -30,10 +30,11 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Ends those that read a relation which has gone, or was made anew: no change of it will come.
-    /// They tell the changes up to the last commit first.
+    /// Ends those that have a table or source behind them which has gone, or was made anew: no
+    /// change of it will come. They tell the changes up to the last commit first. (A view that goes
+    /// leaves its dataflow to them.)
     pub fn end_readers(&mut self, relation: &str, last: Time) {
-        for live in self.live.values_mut().filter(|live| live.reads(relation) && !live.ended) {
+        for live in self.live.values_mut().filter(|live| live.inputs.contains(relation) && !live.ended) {
             let message = format!("the subscription has ended: \"{relation}\" was dropped, altered or made anew");
             let hint = "Subscribe again, to a relation that is there.";
             live.end_behind(last, Error::closed(message).with_sqlstate("42P01").with_hint(hint));
@@ -43,10 +44,8 @@ impl Subscriptions {
     /// A relation has another name.
     pub fn rename(&mut self, from: &str, to: &str) {
         for live in self.live.values_mut() {
-            for names in [&mut live.inputs, &mut live.names] {
-                if names.remove(from) {
-                    names.insert(to.to_owned());
-                }
+            if live.inputs.remove(from) {
+                live.inputs.insert(to.to_owned());
             }
         }
     }
@@ -75,8 +74,6 @@ pub(crate) struct Live {
     pub(crate) progress: bool,
     /// Tables and sources behind the query.
     pub(crate) inputs: BTreeSet<String>,
-    /// Relations that the query names.
-    pub(crate) names: BTreeSet<String>,
     /// Ends it, once the changes up to a commit are told.
     pub(crate) end: Option<(Time, Error)>,
     /// Who waits for it, and how many rings are an answer.
@@ -146,11 +143,6 @@ impl Live {
         }
         self.ended |= self.upper >= before;
         Ok(())
-    }
-
-    /// Whether it reads a relation.
-    fn reads(&self, relation: &str) -> bool {
-        self.inputs.contains(relation) || self.names.contains(relation)
     }
 
     /// Lets it end with an error, behind the changes up to a commit; who waits for it looks again.

@@ -294,8 +294,8 @@ fn some_row(left: &[Expr], op: &BinaryOperator, query: &Query, test: &str) -> Re
     Ok(Expr::Exists { subquery: around(&text, query)?, negated: false })
 }
 
-/// `(a, b) OVERLAPS (c, d)`: a function of the list of the ends. A length stands for the end that it
-/// leads to.
+/// `(a, b) OVERLAPS (c, d)`: a function of the list of the ends. A length stands for the end that
+/// it leads to.
 fn overlaps(left: &[Expr], right: &[Expr]) -> Result<Option<Expr>> {
     let ([a, b], [c, d]) = (left, right) else { return Ok(None) };
     let end = |from: &Expr, to: &Expr| if is_interval(to) { format!("({from}) + ({to})") } else { format!("{to}") };

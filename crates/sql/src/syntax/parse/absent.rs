@@ -1,7 +1,7 @@
 //! `DROP` of kinds of objects that there are none of: roles, functions, triggers and so on.
 //!
-//! Law: with IF EXISTS there is nothing to do, as a script expects that begins with such statements;
-//! without it the object does not exist.
+//! Law: with IF EXISTS there is nothing to do, as a script expects that begins with such
+//! statements; without it the object does not exist.
 
 use datafusion_expr::sqlparser::tokenizer::Token;
 
