@@ -15,7 +15,8 @@ an answer differs.
 Numbers are compared with a relative error of 1e-8, since scales of computed numerics differ; rows
 are compared as bags. Seeds 1 to 5 made some 108,000 comparisons, seed 11 (1,000 batches) 108,804,
 seed 21 111,018, seed 22 (375 batches) 41,123, seed 41 (1,200 batches) 135,123, seeds 61 and 62
-218,303. What is left to differ are correlations of values that are all equal: PostgreSQL answers with what rounding leaves.
+218,303. What is left to differ are correlations of values that are all equal: PostgreSQL answers
+with what rounding leaves.
 """
 
 import argparse
