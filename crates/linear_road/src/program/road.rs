@@ -478,7 +478,9 @@ mod tests {
     #[test]
     fn r7_memory_levels_off_but_for_accounts() {
         let statistics = bytes_by_minute(KeptRows::ByVehicle, 60);
-        assert_eq!(statistics[10..], vec![statistics[10]; 50]);
+        // (What a table has room for varies with the places of those that have left.)
+        let most = |bytes: &[usize]| bytes.iter().max().copied();
+        assert!(most(&statistics[35..]) <= most(&statistics[10..35]), "{statistics:?}");
         // Accounts are for ever: so many bytes a vehicle that was ever seen. (The table doubles.)
         let with_accounts = bytes_by_minute(KeptRows::ByExpressway, 60);
         let seen = (60 * 60 * ENTERING) as usize;

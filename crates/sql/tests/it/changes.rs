@@ -96,7 +96,7 @@ fn wrong_changes_are_refused() {
         ("insert into t (a, a) values (1, 2)", ErrorKind::Duplicate, "column \"a\" specified more than once"),
         ("insert into s values (1, 'x', 3)", ErrorKind::Invalid, "INSERT has more expressions than target columns"),
         ("insert into s (x, y) values (1)", ErrorKind::Invalid, "INSERT has more target columns than expressions"),
-        ("insert into s values (1), (2, 'x')", ErrorKind::Invalid, "VALUES lists must all be the same length"),
+        ("insert into s values (1), (2, 'x')", ErrorKind::Syntax, "VALUES lists must all be the same length"),
         (
             "insert into t (a, e) values (1, true)",
             ErrorKind::Type,
