@@ -46,6 +46,24 @@ fn any_byte_that_changed_in_a_closed_database_is_found_and_its_file_is_named() {
     });
 }
 
+/// A blank in the place of the last line's end was none of the numbers, and passed.
+#[test]
+fn any_bit_of_the_manifest_that_changed_is_found() {
+    run(3, |rng| {
+        let (disk, _) = database(rng);
+        for offset in 0..disk.contents("MANIFEST").unwrap().len() {
+            for bit in 0..8 {
+                disk.damage("MANIFEST", offset, 1 << bit);
+                let found = check(&disk).err();
+                let is_named = |error: &StoreError| matches!(error, StoreError::Damaged { file, .. } | StoreError::Version { file, .. } if file == "MANIFEST");
+                assert!(found.as_ref().is_some_and(is_named), "bit {bit} at {offset}: {found:?}");
+                disk.damage("MANIFEST", offset, 1 << bit);
+            }
+        }
+        check(&disk).unwrap();
+    });
+}
+
 #[test]
 fn a_file_that_is_missing_is_named() {
     run(10, |rng| {
