@@ -89,7 +89,8 @@ impl Manifest {
                 "place" => manifest.place = value.to_string(),
                 "next" => manifest.next_place = value.to_string(),
                 "checksum" => {
-                    // (To the last byte: other blanks at its end, or a sign, would pass as a number.)
+                    // (To the last byte: other blanks at its end, or a sign, would pass as a
+                    // number.)
                     let is_whole = line == format!("checksum {}\n", crc32fast::hash(&bytes[..offset]))
                         && offset + line.len() == bytes.len()
                         && text.starts_with(TITLE);
