@@ -1,73 +1,71 @@
 //! Row errors of a run: what is told of them.
 //!
-//! Law: an error is told if it was in force at some time, as the row was that it is about. Taken
-//! back at its own time it never was. An error from before all times that is taken back is that of
-//! contents before the first row, such as a quotient by a count of nothing, and is not told.
+//! Law: each change that brings an error is told once, if the error is in force then. One that is
+//! taken back at its own time never was. An error from before all times that is taken back is that
+//! of contents before the first row, such as a quotient by a count of nothing, and is not told.
+//!
+//! State: each error by the times of its changes, those before the frontier as one. Cost: a look at
+//! the changes that have come since the last one, and at those of the same errors.
 
 use std::collections::BTreeMap;
 
-use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, Time};
 use arrow::array::AsArray;
 
 /// The least time of an event: contents from before all times are there by then.
 const BEGINNING: Time = Time::MIN + 1;
 
-/// Row errors that were not told.
+/// Changes of one error: how many rows have it more from a time on.
+type ByTime = BTreeMap<Time, i64>;
+
+/// Row errors of a run.
 #[derive(Debug, Default)]
-pub struct RowErrors(Vec<Batch>);
+pub struct RowErrors {
+    /// Those that were looked at.
+    known: BTreeMap<String, ByTime>,
+    /// Those that came since, and as which of them.
+    fresh: BTreeMap<String, (usize, ByTime)>,
+}
 
 impl RowErrors {
-    /// Takes note of changes of errors: batches of one text column.
-    pub fn note(&mut self, batch: Batch) {
-        self.0.push(batch.without_key().flatten());
-    }
-
-    /// The first error that is to be told, in the order of time and then as they came. It is not
-    /// told again, and neither are the others that are there.
-    pub fn take_first(&mut self) -> Option<String> {
-        let first = self.first();
-        let changes = Batch::concat(&self.0).map(consolidate).filter(|changes| !changes.is_empty());
-        self.0 = changes.into_iter().filter(|_| first.is_none()).collect();
-        first
-    }
-
-    fn first(&self) -> Option<String> {
-        let mut by_message: BTreeMap<&str, MessageChanges> = BTreeMap::new();
-        for batch in &self.0 {
-            let messages = batch.column(0).as_string_view();
-            for row in 0..batch.len() {
-                let place = by_message.len();
-                let changes = by_message.entry(messages.value(row)).or_insert_with(|| MessageChanges::new(place));
-                *changes.by_time.entry(batch.times().get(row)).or_default() += batch.diffs().get(row);
-            }
+    /// Takes note of changes of errors: a batch of one text column.
+    pub fn note(&mut self, batch: &Batch) {
+        let batch = batch.clone().without_key().flatten();
+        let messages = batch.column(0).as_string_view();
+        for row in 0..batch.len() {
+            let place = self.fresh.len();
+            let (_, changes) = self.fresh.entry(messages.value(row).to_owned()).or_insert((place, ByTime::new()));
+            *changes.entry(batch.times().get(row)).or_default() += batch.diffs().get(row);
         }
-        let told = by_message.iter().filter_map(|(message, changes)| Some((changes.began()?, changes.place, *message)));
-        told.min().map(|(.., message)| message.to_owned())
+    }
+
+    /// The first error that is to be told of those that came since the last call, in the order of
+    /// time and then as they came. No change before the frontier will come.
+    pub fn take_first(&mut self, frontier: Time) -> Option<String> {
+        let mut first: Option<(Time, usize, String)> = None;
+        for (message, (place, changes)) in std::mem::take(&mut self.fresh) {
+            let known = self.known.entry(message.clone()).or_default();
+            changes.iter().for_each(|(time, diff)| *known.entry(*time).or_default() += diff);
+            known.retain(|_, diff| *diff != 0);
+            let told = changes.iter().find(|(time, diff)| **diff > 0 && is_in_force(known, **time));
+            first = told.map(|(time, _)| (*time, place, message)).into_iter().chain(first).min();
+        }
+        self.known.retain(|_, changes| {
+            let later = changes.split_off(&frontier);
+            let before: i64 = std::mem::replace(changes, later).into_values().sum();
+            if before != 0 {
+                *changes.entry(frontier).or_default() += before;
+            }
+            !changes.is_empty()
+        });
+        first.map(|(.., message)| message)
     }
 }
 
-/// Changes of one error.
-struct MessageChanges {
-    /// As which of all errors it came.
-    place: usize,
-    by_time: BTreeMap<Time, i64>,
-}
-
-impl MessageChanges {
-    fn new(place: usize) -> MessageChanges {
-        MessageChanges { place, by_time: BTreeMap::new() }
-    }
-
-    /// Since when it was in force, if it was.
-    fn began(&self) -> Option<Time> {
-        let last = self.by_time.keys().next_back().copied();
-        let mut in_force = 0;
-        self.by_time.iter().find_map(|(time, diff)| {
-            in_force += diff;
-            (in_force > 0 && (*time > BEGINNING || Some(*time) == last)).then_some(*time)
-        })
-    }
+/// Whether some row has the error from a time on, and not only before the first row.
+fn is_in_force(changes: &ByTime, time: Time) -> bool {
+    let is_last = changes.keys().next_back().is_none_or(|last| *last <= time);
+    changes.range(..=time).map(|(_, diff)| diff).sum::<i64>() > 0 && (time > BEGINNING || is_last)
 }
 
 #[cfg(test)]
@@ -79,14 +77,18 @@ mod tests {
 
     use super::*;
 
-    fn told(changes: &[(&str, Time, i64)]) -> Option<String> {
+    fn note(errors: &mut RowErrors, changes: &[(&str, Time, i64)]) {
         let texts: StringViewArray = changes.iter().map(|change| Some(change.0)).collect();
         let times = Times::Column(changes.iter().map(|change| change.1).collect());
         let diffs = Diffs::Column(changes.iter().map(|change| change.2).collect::<Vec<_>>().into());
+        errors.note(&Batch::new(vec![Arc::new(texts)], times, diffs));
+    }
+
+    fn told(changes: &[(&str, Time, i64)]) -> Option<String> {
         let mut errors = RowErrors::default();
-        errors.note(Batch::new(vec![Arc::new(texts)], times, diffs));
-        let first = errors.take_first();
-        assert_eq!(errors.take_first(), None, "once");
+        note(&mut errors, changes);
+        let first = errors.take_first(Time::MIN);
+        assert_eq!(errors.take_first(Time::MIN), None, "once");
         first
     }
 
@@ -101,5 +103,27 @@ mod tests {
         assert_eq!(told(&[("a", BEGINNING, 1), ("a", 0, -1)]), None);
         assert_eq!(told(&[("a", Time::MIN, 1)]).as_deref(), Some("a"));
         assert_eq!(told(&[("a", Time::MIN, 1), ("a", 0, -1), ("a", 7, 1)]).as_deref(), Some("a"));
+    }
+
+    /// What was told was forgotten, so that its end was held against the next error of the same
+    /// words, which was not told.
+    #[test]
+    fn an_error_that_comes_again_is_told_again() {
+        let mut errors = RowErrors::default();
+        for (frontier, changes, first) in [
+            (0, vec![("a", Time::MIN, 1), ("a", 0, -1)], None),
+            (4, vec![("a", 3, 1)], Some("a")),
+            (6, vec![("a", 5, -1)], None),
+            (6, vec![("a", 9, 1)], Some("a")),
+            (10, vec![("a", 9, 1)], Some("a")),
+            (20, vec![("a", 12, -2), ("b", 13, -1)], None),
+            // (Of another shard, which was behind.)
+            (20, vec![("b", 11, 1)], Some("b")),
+            (30, vec![], None),
+        ] {
+            note(&mut errors, &changes);
+            assert_eq!(errors.take_first(frontier).as_deref(), first, "{changes:?}");
+        }
+        assert!(errors.known.is_empty(), "{errors:?}");
     }
 }

@@ -206,18 +206,19 @@ impl ShardRun {
     /// the last call.
     ///
     /// # Errors
-    /// `Data` when a row is in error, once, or was in error at some time; that of a shard that
-    /// failed. What was before all rows is no error when rows have come.
+    /// `Data` when rows have come to be in error since the last call, and those are told no more;
+    /// that of a shard that failed. What was before all rows is no error when rows have come.
     pub fn drain(&mut self) -> Result<RunOutcome, Error> {
         self.group.traffic.wait(0, &self.stop)?;
         while let Ok(Said { shard, item }) = self.group.results.try_recv() {
             match item {
                 Item::Rows(batch) => self.outcome.shards[shard].push(batch),
                 Item::Frontier(time) => self.outcome.frontiers[shard] = time,
-                Item::Errors(batch) => self.errors.note(batch),
+                Item::Errors(batch) => self.errors.note(&batch),
             }
         }
-        if let Some(message) = self.errors.take_first() {
+        let frontier = self.outcome.frontiers.iter().copied().min().unwrap_or(Time::MIN);
+        if let Some(message) = self.errors.take_first(frontier) {
             return Err(Error::data(message));
         }
         let empty = vec![vec![]; self.group.shards.len()];

@@ -107,10 +107,7 @@ impl Stage {
         midway::look();
         match self.try_apply(&batch, false) {
             _ if batch.is_empty() => {}
-            Ok(rows) => {
-                midway::makes(rows.size_bytes());
-                out.give_rows(rows);
-            }
+            Ok(rows) => out.give_rows(rows),
             Err(message) if batch.len() == 1 => out.give_errors(error_rows(&batch, &message)),
             Err(_) => {
                 let half = batch.len() / 2;
