@@ -184,25 +184,20 @@ pub(crate) fn evaluate_stages(
     mut batches: Vec<Batch>,
     asked: Option<&Asked>,
 ) -> Result<Vec<Batch>, Error> {
-    // (Columns that are repeated take no memory.)
-    let asked = asked.filter(|_| stages.iter().any(|stage| computes(stage)));
-    let evaluate = || {
-        for stage in stages {
-            let Node::Stage { input, filter, project } = &stage.node else { continue };
-            batches = evaluate_stage(input, filter, project, stage, batches, asked)?;
-        }
-        Ok(batches)
-    };
-    match asked {
-        Some(asked) => asked.within_limits(evaluate),
-        None => contained("computing the answer", evaluate),
+    for stage in stages {
+        let Node::Stage { input, filter, project } = &stage.node else { continue };
+        let evaluate = || evaluate_stage(input, filter, project, stage, batches, asked);
+        batches = match asked {
+            Some(asked) if computes(project) => asked.within_limits(evaluate)?,
+            _ => contained("computing the answer", evaluate)?,
+        };
     }
+    Ok(batches)
 }
 
-/// Whether a stage shows what is not a column as it is.
-fn computes(stage: &Plan) -> bool {
-    let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
-    matches!(&stage.node, Node::Stage { project, .. } if !project.iter().all(is_column))
+/// Whether not all are columns as they are: those take no memory.
+fn computes(project: &[Expr]) -> bool {
+    !project.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
 /// The rows, or the first row error.

@@ -4,15 +4,15 @@
 //! The same expressions as in a dataflow, so a SELECT and a view agree; only a row error is at once
 //! the statement's.
 //!
-//! What is computed is counted as the memory of a query of its client while it grows, so that
-//! `memory_limit` ends it, and not when all of it is there. Cost: of columns that are repeated,
-//! nothing; else an account a question, and a look every few thousand rows.
+//! Texts and lists that are computed are counted as the memory of a query of its client while they
+//! grow, so that `memory_limit` ends it, and not when all of them are there. Cost: of columns that
+//! are repeated, nothing; else an account a stage, and a look every few thousand rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_batch::Batch;
-use anabranch_flow::account::{Account, Cause, midway};
+use anabranch_flow::account::{Account, Cause};
 use anabranch_flow::tactic::Output;
 use anabranch_operators::expression::{Column as PlainColumn, ExpressionRef};
 use anabranch_operators::stateless::filter_project::Stage;
@@ -31,10 +31,11 @@ use crate::render::expression::Compiled;
 /// Rows that are computed between two looks at the limits of a question.
 const ROWS_PER_LOOK: usize = 4096;
 
-/// Who asks, and what ends the answer.
+/// What ends a question of a client before its answer.
 pub(crate) struct Asked<'a> {
-    /// Of the client.
+    /// Of the client: more than its limit is held.
     pub account: &'a Account,
+    /// It is cancelled, or its time is over.
     pub interrupt: &'a Interrupt,
 }
 
@@ -77,10 +78,8 @@ pub(crate) fn evaluate_stage(
         };
         for start in (0..batch.len()).step_by(ROWS_PER_LOOK) {
             asked.interrupt.check()?;
-            let n_made = out.rows.len();
+            // (What is made is counted where it is evaluated. May not return.)
             stage.apply(batch.slice(start, ROWS_PER_LOOK.min(batch.len() - start)).flatten(), &mut out);
-            // (May not return.)
-            midway::makes(out.rows[n_made..].iter().map(Batch::size_bytes).sum());
         }
     }
     match first_error(&out.errors) {

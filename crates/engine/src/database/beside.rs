@@ -95,7 +95,7 @@ impl Connection {
         let wanted =
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
-        let Some(rows) = counted(&account, rows) else { return Ok(None) };
+        let Ok(rows) = counted(&account, rows) else { return Ok(None) };
         found.moment.receipt.wait()?;
         Ok(Some(rows))
     }
@@ -173,7 +173,7 @@ impl Connection {
             WantedRows { order: &planned.finish.order, offset: planned.finish.offset, limit: planned.finish.limit };
         let rows = Rows::new(Arc::clone(visible), finish(visible, &rows, &wanted)?);
         // (Where there is no room, the engine says what holds it.)
-        let Some(rows) = counted(&account, rows) else { return Ok(None) };
+        let Ok(rows) = counted(&account, rows) else { return Ok(None) };
         found.moment.receipt.wait()?;
         Ok(Some(rows))
     }

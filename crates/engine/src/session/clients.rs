@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anabranch_flow::account::memory::readable;
 use anabranch_sql::statement::{Access, SettingScope};
-use arrow::array::RecordBatch;
 
 use super::outcome::{Outcome, Rows};
 use super::state::Session;
@@ -73,8 +72,7 @@ impl Session {
 
     /// Counts an answer until it is dropped.
     pub(super) fn count_results(&self, rows: Rows) -> Result<Rows, Error> {
-        let bytes: usize = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        counted(&self.client.account, rows).ok_or_else(|| {
+        counted(&self.client.account, rows).map_err(|bytes| {
             let bytes = readable(i64::try_from(bytes).unwrap_or(i64::MAX));
             self.cluster.no_room().with_detail(format!("The answer has {bytes}."))
         })

@@ -96,7 +96,7 @@ impl Session {
         read.evaluate(&direct.stages, rows, &self.asked())
     }
 
-    /// The client, as who asks.
+    /// The limits of the client's questions.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked { account: &self.client.account, interrupt: &self.interrupt }
     }

@@ -120,14 +120,17 @@ impl Client {
     }
 }
 
-/// The answer, counted for a client until it is dropped; `None` where the limit leaves no room.
-pub(crate) fn counted(account: &Account, rows: Rows) -> Option<Rows> {
+/// The answer, counted for a client until it is dropped; its bytes where the limit leaves no room.
+pub(crate) fn counted(account: &Account, rows: Rows) -> Result<Rows, usize> {
     let bytes = rows.batches.iter().map(RecordBatch::get_array_memory_size).sum();
     if bytes < COUNTED_BYTES_MIN {
-        return Some(rows);
+        return Ok(rows);
     }
     let mut hold = account.hold(MemoryPart::Results);
-    hold.set(bytes).then(|| rows.held_by(hold))
+    match hold.set(bytes) {
+        true => Ok(rows.held_by(hold)),
+        false => Err(bytes),
+    }
 }
 
 /// What one client of a session has of its own: its transaction, settings, prepared statements and
