@@ -242,6 +242,11 @@ fn function_error(line: &str) -> Option<SqlError> {
 
 /// What clauses of a query, and statements in it, do not take.
 fn clause_error(line: &str) -> Option<SqlError> {
+    position_error(line).or_else(|| aggregate_error(line)).or_else(|| place_error(line))
+}
+
+/// Numbers and positions that clauses do not take.
+fn position_error(line: &str) -> Option<SqlError> {
     let typed = |message: String| SqlError::new(ErrorKind::Type, message);
     if let Some((clause, is)) = line
         .strip_prefix("Expected ")
@@ -251,40 +256,6 @@ fn clause_error(line: &str) -> Option<SqlError> {
         return Some(
             typed(format!("argument of {clause} must be of type bigint, not {}", sql_types(is)))
                 .with_hint(format!("Write {clause} with a number from zero on.")),
-        );
-    }
-    if line.contains("to grouping function is not in grouping columns") {
-        let message = "arguments to GROUPING must be grouping expressions of the associated query level";
-        return Some(SqlError::new(ErrorKind::Invalid, message));
-    }
-    if line.contains("frame offsets for ROWS / GROUPS must be non negative") {
-        let message = "frame starting offset must not be negative";
-        return Some(SqlError::new(ErrorKind::Invalid, message).with_hint("Write a number from zero on."));
-    }
-    if line.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
-        let hint = "Aggregate in a derived table, with GROUP BY, and join with it.";
-        return Some(SqlError::unsupported("OVER of an aggregate WITHIN GROUP", hint));
-    }
-    if line.contains("requires a boolean expression, got ") {
-        let is = line.rsplit_once("got ").map_or("", |(_, is)| is);
-        return Some(
-            typed(format!("argument of NOT must be boolean, not {}", sql_types(is)))
-                .with_hint("Compare it with a value, as in x <> 0."),
-        );
-    }
-    if line.to_lowercase().starts_with("aggregate functions are not allowed in the where clause") {
-        let hint = "Put the condition into HAVING, or aggregate in a derived table.";
-        return Some(SqlError::new(ErrorKind::Invalid, "aggregate functions are not allowed in WHERE").with_hint(hint));
-    }
-    if line.to_lowercase().starts_with("aggregate function calls cannot be nested") {
-        return Some(SqlError::new(ErrorKind::Invalid, "aggregate function calls cannot be nested").with_hint(
-            "Aggregate in a derived table: SELECT max(n) FROM (SELECT count(*) AS n FROM t GROUP BY k) AS c.",
-        ));
-    }
-    if line.starts_with("Too many columns! The subquery should only return one column") {
-        return Some(
-            SqlError::new(ErrorKind::Invalid, "subquery must return only one column")
-                .with_hint("Select one column, or compare rows: (a, b) = (SELECT x, y ..)."),
         );
     }
     if let Some(rest) = line.strip_prefix("Order by column out of bounds, specified: ") {
@@ -306,6 +277,51 @@ fn clause_error(line: &str) -> Option<SqlError> {
         return Some(
             SqlError::new(ErrorKind::Invalid, format!("{word} must not be negative"))
                 .with_hint(format!("Write {word} with a number from zero on.")),
+        );
+    }
+    None
+}
+
+/// Aggregates and windows at wrong places.
+fn aggregate_error(line: &str) -> Option<SqlError> {
+    if line.contains("to grouping function is not in grouping columns") {
+        let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+        return Some(SqlError::new(ErrorKind::Invalid, message));
+    }
+    if line.contains("frame offsets for ROWS / GROUPS must be non negative") {
+        let message = "frame starting offset must not be negative";
+        return Some(SqlError::new(ErrorKind::Invalid, message).with_hint("Write a number from zero on."));
+    }
+    if line.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
+        let hint = "Aggregate in a derived table, with GROUP BY, and join with it.";
+        return Some(SqlError::unsupported("OVER of an aggregate WITHIN GROUP", hint));
+    }
+    if line.to_lowercase().starts_with("aggregate functions are not allowed in the where clause") {
+        let hint = "Put the condition into HAVING, or aggregate in a derived table.";
+        return Some(SqlError::new(ErrorKind::Invalid, "aggregate functions are not allowed in WHERE").with_hint(hint));
+    }
+    if line.to_lowercase().starts_with("aggregate function calls cannot be nested") {
+        return Some(SqlError::new(ErrorKind::Invalid, "aggregate function calls cannot be nested").with_hint(
+            "Aggregate in a derived table: SELECT max(n) FROM (SELECT count(*) AS n FROM t GROUP BY k) AS c.",
+        ));
+    }
+    None
+}
+
+/// Values, subqueries and changes at wrong places.
+fn place_error(line: &str) -> Option<SqlError> {
+    let typed = |message: String| SqlError::new(ErrorKind::Type, message);
+    if line.contains("requires a boolean expression, got ") {
+        let is = line.rsplit_once("got ").map_or("", |(_, is)| is);
+        return Some(
+            typed(format!("argument of NOT must be boolean, not {}", sql_types(is)))
+                .with_hint("Compare it with a value, as in x <> 0."),
+        );
+    }
+    if line.starts_with("Too many columns! The subquery should only return one column") {
+        return Some(
+            SqlError::new(ErrorKind::Invalid, "subquery must return only one column")
+                .with_hint("Select one column, or compare rows: (a, b) = (SELECT x, y ..)."),
         );
     }
     let changes = ["Query DELETE", "Query INSERT", "Query UPDATE", "Query MERGE"];

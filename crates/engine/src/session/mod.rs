@@ -78,6 +78,7 @@ mod query;
 mod references;
 mod referred_rows;
 mod rename;
+mod rewritten;
 mod rules;
 mod schemas;
 mod sealed;

@@ -4,12 +4,13 @@
 //! that the transaction read is, at that point, as it was when it was read. Where that cannot be
 //! had, a statement or COMMIT fails with SQLSTATE 40001 and nothing happens.
 //!
-//! Writes are staged and pushed by COMMIT. Reads are as of the last commit. Before each read, and
-//! before COMMIT, the relations that were read before must be unchanged: so all reads of a
-//! transaction are as of the latest of them. A transaction that has not written goes on reading as
-//! of that commit where they have changed, and its COMMIT compares nothing: that commit is its
-//! point of the timeline. A statement's plan reads a written table with its
-//! staged changes, and a view over such a table is planned where it is named, from its text.
+//! Writes are staged and pushed by COMMIT. They are bound to the definition of their table: once
+//! another transaction has altered it, they are read no more, and COMMIT fails. Reads are as of the
+//! last commit. Before each read, and before COMMIT, the relations that were read before must be
+//! unchanged: so all reads of a transaction are as of the latest of them. A transaction that has
+//! not written goes on reading as of that commit where they have changed, and its COMMIT compares
+//! nothing: that commit is its point of the timeline. A statement's plan reads a written table with
+//! its staged changes, and a view over such a table is planned where it is named, from its text.
 //!
 //! Cost: a read of a table without staged changes costs what it costs outside. A read of a written
 //! table, or of a view over it, computes its answer anew. A savepoint is the number of changes

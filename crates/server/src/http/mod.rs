@@ -109,7 +109,6 @@ pub(super) fn told(error: &Error) -> Value {
     })
 }
 
-/// Whether the engine answers.
 /// Whether the process is of use: what watches it starts another where it is not.
 async fn healthy(State(shared): State<Arc<ServerShared>>) -> Response {
     match shared.database.has_failed() {
@@ -118,6 +117,7 @@ async fn healthy(State(shared): State<Arc<ServerShared>>) -> Response {
     }
 }
 
+/// Whether the engine answers.
 async fn ready(State(shared): State<Arc<ServerShared>>) -> Response {
     let asked = spawn_blocking(move || !shared.peers.is_ending() && shared.database.connect().is_ok());
     match asked.await {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_comparator};
 use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
-use datafusion_common::Result as DfResult;
+use datafusion_common::{Result as DfResult, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::error::{ErrorKind, SqlError};
@@ -59,6 +59,9 @@ impl ScalarUDFImpl for Overlaps {
         let spans = args.args[0].to_array(args.number_rows)?;
         let spans = spans.as_list::<i32>();
         let ends = spans.values();
+        if ends.data_type().is_null() {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Boolean(None)));
+        }
         let order = make_comparator(ends, ends, SortOptions::default())?;
         let of_row = |row: usize| {
             let from = spans.value_offsets()[row] as usize;

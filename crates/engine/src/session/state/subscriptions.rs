@@ -76,7 +76,7 @@ pub(crate) struct Live {
     pub(crate) inputs: BTreeSet<String>,
     /// Ends it, once the changes up to a commit are told.
     pub(crate) end: Option<(Time, Error)>,
-    /// Who waits for it, and how many rings are an answer.
+    /// Rings for the client that waits for it, and how many rings are an answer.
     pub(crate) alarm: Option<(Sender<()>, usize)>,
     /// Changes before this time were taken.
     pub(crate) upper: Time,
@@ -145,7 +145,8 @@ impl Live {
         Ok(())
     }
 
-    /// Lets it end with an error, behind the changes up to a commit; who waits for it looks again.
+    /// Lets it end with an error, behind the changes up to a commit. A client that waits for it
+    /// looks again.
     fn end_behind(&mut self, last: Time, error: Error) {
         self.end.get_or_insert((last, error));
         if let Some((sender, rings)) = &self.alarm {

@@ -143,13 +143,20 @@ fn call(function: &Function) -> Option<String> {
         }
         ("num_nulls", args) if !args.is_empty() => Some(count(args, "IS NULL")),
         ("num_nonnulls", args) if !args.is_empty() => Some(count(args, "IS NOT NULL")),
+        (_, args) => aggregate(&name, args, function),
+    }
+}
+
+/// A call of an aggregate, by the name and the order that the planner knows.
+fn aggregate(name: &str, args: &[&Expr], function: &Function) -> Option<String> {
+    match (name, args) {
         ("mode", []) => match function.within_group.as_slice() {
             [key] if is_descending(key) => Some(format!("mode({0} ORDER BY {0} DESC){1}", key.expr, filter(function))),
             [key] => Some(format!("mode({}){}", key.expr, filter(function))),
             _ => None,
         },
         ("string_agg" | "listagg" | "array_agg", values) if !function.within_group.is_empty() => {
-            let name = if name == "listagg" { "string_agg" } else { name.as_str() };
+            let name = if name == "listagg" { "string_agg" } else { name };
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             let keys: Vec<String> = function.within_group.iter().map(ToString::to_string).collect();
             Some(format!("{name}({} ORDER BY {}){}", values.join(", "), keys.join(", "), filter(function)))
@@ -163,19 +170,19 @@ fn call(function: &Function) -> Option<String> {
         }
         ("max_by" | "arg_max" | "argmax", [value, by]) => Some(value_at(value, by, "DESC", function)),
         ("min_by" | "arg_min" | "argmin", [value, by]) => Some(value_at(value, by, "ASC", function)),
-        ("first" | "last" | "arbitrary", [value]) => Some(match (name.as_str(), order_of(function)) {
+        ("first" | "last" | "arbitrary", [value]) => Some(match (name, order_of(function)) {
             ("first", Some(order)) => format!("first_value({value} {order}){}", filter(function)),
             ("last", Some(order)) => format!("last_value({value} {order}){}", filter(function)),
             _ => format!("any_value({value}){}", filter(function)),
         }),
         ("percentile_cont" | "percentile_disc", [fraction]) => match (function.within_group.as_slice(), fraction) {
             ([key], Expr::Array(parts)) => {
-                let each: Vec<String> = parts.elem.iter().map(|part| percentile(&name, part, key, function)).collect();
+                let each: Vec<String> = parts.elem.iter().map(|part| percentile(name, part, key, function)).collect();
                 // (Of no rows there is no array.)
                 let n_rows = format!("count({}){}", key.expr, filter(function));
                 Some(format!("CASE WHEN {n_rows} > 0 THEN ARRAY[{}] END", each.join(", ")))
             }
-            ([key], fraction) => Some(percentile(&name, fraction, key, function)),
+            ([key], fraction) => Some(percentile(name, fraction, key, function)),
             _ => None,
         },
         _ => None,
