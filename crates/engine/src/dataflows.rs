@@ -18,6 +18,7 @@ use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, R
 use crate::contained::contained;
 use crate::error::Error;
 use crate::render::bases::unnamed;
+use crate::render::{Movement, movements};
 use crate::sharing::{Draft, Drafter, Kept, Registry, SharedPart, Sharing};
 
 /// Installed dataflows. Ids are never reused.
@@ -103,6 +104,8 @@ pub(crate) struct Usage {
     pub existing: BTreeSet<ArrangementId>,
     /// Sub-plans that would be arranged for it and those that come after it, with their keys.
     pub made: Vec<(Arc<Plan>, Vec<usize>)>,
+    /// What would move of the rows of a sub-plan, with several workers.
+    pub movements: Vec<(Arc<Plan>, Movement)>,
 }
 
 impl Dataflows {
@@ -350,17 +353,31 @@ impl Dataflows {
     /// As [`install`](Self::install).
     pub(crate) fn usage(&self, wanted: &WantedDataflow<'_>) -> Result<Usage, Error> {
         if let Some((_, arrangements)) = self.whole(wanted) {
-            return Ok(Usage { existing: arrangements.into_iter().collect(), made: vec![] });
+            return Ok(Usage { existing: arrangements.into_iter().collect(), made: vec![], movements: vec![] });
         }
         let (mut drafts, _) = self.draft(wanted)?;
         let used = drafts.iter().flat_map(|draft| draft.physical.uses());
         let existing = used.filter(|used| self.makers.contains_key(used)).collect();
+        let key_of = |arrangement: ArrangementId| {
+            let of_relations = wanted.reads.values().flat_map(|read| &read.arrangements);
+            let mut of_parts = drafts.iter().flat_map(|draft| &draft.exports);
+            let of_relation = of_relations.clone().find(|(of, _)| *of == arrangement).map(|(_, key)| key.clone());
+            let shared = || self.registry.describe(arrangement).map(|(_, key)| key.to_vec());
+            let of_part = || of_parts.find(|part| part.arrangement == arrangement).map(|part| part.key.clone());
+            of_relation.or_else(shared).or_else(of_part)
+        };
+        let moved = drafts.iter().flat_map(|Draft { physical, .. }| {
+            let of_plan = |step| physical.plans.iter().filter(move |(of, _)| *of == step).map(|(_, plan)| plan);
+            let told = movements(physical, false, &key_of).into_iter();
+            told.flat_map(move |(step, moved)| of_plan(step).map(move |plan| (Arc::clone(plan), moved.clone())))
+        });
+        let movements = moved.collect();
         drafts.pop();
         let made = drafts.into_iter().map(|draft| {
             let key = draft.exports.into_iter().next().map(|export| export.key).unwrap_or_default();
             (draft.plan, key)
         });
-        Ok(Usage { existing, made: made.collect() })
+        Ok(Usage { existing, made: made.collect(), movements })
     }
 
     /// One more name owns the dataflow.

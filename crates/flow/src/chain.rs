@@ -36,7 +36,7 @@ use crate::account::memory::{Gauge, MemoryPart};
 use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
-use crate::exchange::Route;
+use crate::exchange::{Movement, Route};
 use crate::line::{Apply, Feed, Frontiers, Line, Link, Meeting, Working};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
@@ -60,11 +60,13 @@ pub struct Chain<'s> {
     as_of: Time,
     /// Rows are on the worker of the hash of these columns, in this order.
     placed_by: Option<Vec<usize>>,
+    /// The operator of the dataflow whose rows they are, for counts of what moves.
+    operator: Option<usize>,
 }
 
 enum Head<'s> {
     /// The rows of a stream, exchanged between several workers if there is a route.
-    Edge(Stream<'s>, Option<Route>),
+    Edge(Stream<'s>, Option<Movement>),
     /// What a feed brings.
     Feed(Edges, Open<'s>),
 }
@@ -89,13 +91,14 @@ impl<'s> Chain<'s> {
             links: vec![],
             as_of,
             placed_by: None,
+            operator: None,
         }
     }
 
     /// What a feed of this kind of operator brings, from `as_of` on.
     pub fn of_feed(scope: Scope<'s>, kind: &'static str, as_of: Time, edges: Edges, open: Open<'s>) -> Chain<'s> {
         let heads = vec![Head::Feed(edges, open)];
-        Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None }
+        Chain { scope, kind, has_feed: true, heads, links: vec![], as_of, placed_by: None, operator: None }
     }
 
     /// The rows and row errors of all chains together.
@@ -214,7 +217,13 @@ impl<'s> Chain<'s> {
     /// What stands here is the end of an operator of the dataflow: its rows, time and bytes are
     /// counted in the dataflow's account, from the operator before.
     pub fn counted(mut self, operator: usize) -> Chain<'s> {
-        self.links.push(Link::Count(Counting::new(self.scope.worker(), operator)));
+        self.links.push(Link::Count(Counting::new(self.scope.worker(), self.scope.index(), operator)));
+        self
+    }
+
+    /// The rows are those of an operator of the dataflow: what moves of them is counted as its own.
+    pub fn of_operator(mut self, operator: usize) -> Chain<'s> {
+        self.operator = Some(operator);
         self
     }
 
@@ -245,9 +254,7 @@ impl<'s> Chain<'s> {
         if self.scope.peers() == 1 {
             return self;
         }
-        let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
-        let heads = vec![Head::Edge(self.into_stream(), Some(Route::ToWorker(index)))];
-        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: None }
+        self.moved(Route::ToWorker(index))
     }
 
     fn called(mut self, kind: &'static str) -> Chain<'s> {
@@ -262,9 +269,16 @@ impl<'s> Chain<'s> {
         if self.is_placed(&key) {
             return self;
         }
+        self.moved(Route::ByKey(key.clone())).placed(Some(key))
+    }
+
+    /// With its rows where a route says.
+    fn moved(self, route: Route) -> Chain<'s> {
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
-        let heads = vec![Head::Edge(self.into_stream(), Some(Route::ByKey(key.clone())))];
-        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: Some(key) }
+        let count = |operator| scope.worker().account().count_moves(operator, scope.index());
+        let movement = Movement { route, counter: self.operator.map(count) };
+        let heads = vec![Head::Edge(self.into_stream(), Some(movement))];
+        Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: None, operator: None }
     }
 
     /// The end of the chain as an edge.
@@ -389,7 +403,7 @@ fn closer(left: FrontierInterest, right: FrontierInterest) -> FrontierInterest {
 fn open_all<'s>(heads: Vec<Head<'s>>, opening: &mut Opening<'s>, interest: FrontierInterest) -> Vec<Box<dyn Feed>> {
     let open = |head| match head {
         Head::Feed(_, open) => opening.feed(open, interest),
-        Head::Edge(stream, route) => opening.edge(stream, route, interest),
+        Head::Edge(stream, movement) => opening.edge(stream, movement, interest),
     };
     heads.into_iter().map(open).collect()
 }

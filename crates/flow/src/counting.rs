@@ -34,8 +34,8 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    pub fn new(worker: &WorkerContext, operator: usize) -> Counting {
-        let counter = worker.account().count_operator(operator);
+    pub fn new(worker: &WorkerContext, index: usize, operator: usize) -> Counting {
+        let counter = worker.account().count_operator(operator, index);
         Counting {
             counter,
             worker: worker.clone(),

@@ -6,14 +6,27 @@
 //! all. Row errors stay out of the way on worker 0. Source: Quill's re-shard; timely's exchange is
 //! the carrier.
 
-use anabranch_batch::partition;
+use std::sync::Arc;
+
+use anabranch_batch::{Batch, partition};
 use timely::communication::Push;
 use timely::dataflow::channels::Message;
 use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::progress::Stamp;
 
+use crate::account::MoveCounter;
 use crate::parcel::Parcel;
+use crate::sink::size_bytes;
+
+/// Where rows go, and who counts those that leave their worker.
+#[derive(Clone, Debug)]
+pub struct Movement {
+    /// Where.
+    pub route: Route,
+    /// If they are rows of an operator.
+    pub counter: Option<Arc<MoveCounter>>,
+}
 
 /// Where rows go.
 #[derive(Clone, Debug)]
@@ -24,19 +37,28 @@ pub enum Route {
     ToWorker(usize),
 }
 
-/// Exchange along a route.
-pub fn along(route: Route) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
-    DistributorPact(Box::new(move |_peers| Scatter { route }))
+/// Exchange along the route of a movement.
+pub fn along(movement: Movement) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
+    DistributorPact(Box::new(move |_peers| Scatter { movement }))
 }
 
 /// Exchange by the hash of the columns. No columns: everything goes to one worker.
 pub fn by_key(columns: Vec<usize>) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
-    along(Route::ByKey(columns))
+    along(Movement { route: Route::ByKey(columns), counter: None })
 }
 
 /// Scatters batches along a route.
 pub struct Scatter {
-    route: Route,
+    movement: Movement,
+}
+
+impl Movement {
+    /// Rows go to a worker.
+    fn count(&self, rows: &Batch, worker: usize) {
+        if let Some(counter) = self.counter.as_ref().filter(|counter| counter.worker() != worker) {
+            counter.add(rows.len(), size_bytes(std::slice::from_ref(rows)));
+        }
+    }
 }
 
 impl Distributor<Parcel> for Scatter {
@@ -50,15 +72,17 @@ impl Distributor<Parcel> for Scatter {
             Parcel::Empty => {}
             Parcel::Rows(batch) => {
                 assert!(batch.present().is_none(), "parcels hold compact batches");
-                let columns = match &self.route {
+                let columns = match &self.movement.route {
                     Route::ByKey(columns) => columns,
                     Route::ToWorker(index) => {
+                        self.movement.count(&batch, *index);
                         return Message::push_at(&mut Parcel::Rows(batch), stamp.clone(), &mut pushers[*index]);
                     }
                 };
                 let shards = partition(&batch.with_key(columns), pushers.len());
-                for (shard, pusher) in shards.into_iter().zip(pushers) {
+                for (worker, (shard, pusher)) in shards.into_iter().zip(pushers).enumerate() {
                     if !shard.is_empty() {
+                        self.movement.count(&shard, worker);
                         Message::push_at(&mut Parcel::Rows(shard), stamp.clone(), pusher);
                     }
                 }

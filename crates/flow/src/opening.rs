@@ -7,7 +7,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::exchange::{Route, along};
+use crate::exchange::{Movement, along};
 use crate::line::{Edge, Feed};
 use crate::scope::{Scope, Stream};
 use crate::waker::Waker;
@@ -82,13 +82,13 @@ impl<'s> Opening<'s> {
     pub(crate) fn edge(
         &mut self,
         stream: Stream<'s>,
-        route: Option<Route>,
+        movement: Option<Movement>,
         interest: FrontierInterest,
     ) -> Box<dyn Feed> {
-        let route = route.filter(|_| stream.scope().peers() > 1);
-        let (feed, index): (Box<dyn Feed>, usize) = match route {
-            Some(route) => {
-                let (input, index) = self.input(stream, along(route));
+        let movement = movement.filter(|_| stream.scope().peers() > 1);
+        let (feed, index): (Box<dyn Feed>, usize) = match movement {
+            Some(movement) => {
+                let (input, index) = self.input(stream, along(movement));
                 (Box::new(Edge { input, index }), index)
             }
             None => {

@@ -185,7 +185,7 @@ impl Captured {
 }
 
 /// Bytes of the rows themselves: text that other batches share counts as far as these rows have it.
-fn size_bytes(batches: &[Batch]) -> usize {
+pub(crate) fn size_bytes(batches: &[Batch]) -> usize {
     let columns = |batch: &Batch| batch.columns().iter().map(column_bytes).sum::<usize>();
     batches.iter().map(|batch| columns(batch) + batch.len() * CONTROL_BYTES).sum()
 }

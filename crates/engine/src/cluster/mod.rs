@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use anabranch_arrangement::MergeEffort;
 use anabranch_batch::Time;
 use anabranch_flow::account::memory::Holder;
-use anabranch_flow::account::{Accounts, Failure, OperatorCounts};
+use anabranch_flow::account::{Accounts, Failure, OperatorCounts, ShardWork};
 use anabranch_flow::egress::Item;
 use anabranch_flow::service::Host;
 use anabranch_flow::threads::Threads;
@@ -377,6 +377,11 @@ impl Cluster {
     /// What the steps of a dataflow have done, by number; no worker is asked.
     pub(crate) fn operators(&self, dataflow: DataflowId) -> BTreeMap<usize, OperatorCounts> {
         self.tenants.operators(dataflow)
+    }
+
+    /// What the steps of a dataflow have done on each worker, by number; no worker is asked.
+    pub(crate) fn work_of_shards(&self, dataflow: DataflowId) -> BTreeMap<usize, BTreeMap<usize, ShardWork>> {
+        self.tenants.work_of_shards(dataflow)
     }
 
     /// Why a dataflow has failed, if it has.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anabranch_flow::account::{Account, Accounts, Cause, Failure, OperatorCounts};
+use anabranch_flow::account::{Account, Accounts, Cause, Failure, OperatorCounts, ShardWork};
 
 use super::spec::{ArrangementId, DataflowId};
 use crate::error::Error;
@@ -89,6 +89,11 @@ impl Tenants {
     /// What the steps of a dataflow have done.
     pub fn operators(&self, dataflow: DataflowId) -> BTreeMap<usize, OperatorCounts> {
         self.all.get(&dataflow).map(|tenant| tenant.account.operators()).unwrap_or_default()
+    }
+
+    /// What the steps of a dataflow have done on each worker.
+    pub fn work_of_shards(&self, dataflow: DataflowId) -> BTreeMap<usize, BTreeMap<usize, ShardWork>> {
+        self.all.get(&dataflow).map(|tenant| tenant.account.work_of_shards()).unwrap_or_default()
     }
 
     /// The failure of a dataflow as an error. A dataflow that reads one which memory has ended is

@@ -16,6 +16,7 @@ mod limits;
 mod loops;
 mod moments;
 pub mod physical;
+mod places;
 mod prepare;
 mod prepare_loop;
 mod recognize;
@@ -66,6 +67,7 @@ use crate::cluster::spec::{ArrangementId, CollectionId, Egress, LimitStep};
 use deal::{Deal, deals};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
+pub(crate) use places::{Movement, movements};
 pub(crate) use prepare::prepare;
 pub(crate) use shares::{Found, NoShares, Shares};
 use specs::layout;
@@ -203,6 +205,10 @@ struct Renderer<'s, 'a, 'b> {
 impl<'s> Renderer<'s, '_, '_> {
     /// A step, to be continued.
     fn chain(&mut self, step: StepId) -> Chain<'s> {
+        self.rows_of(step).of_operator(step.0)
+    }
+
+    fn rows_of(&mut self, step: StepId) -> Chain<'s> {
         if let Built::Stream(stream) = &self.built[step.0] {
             return Chain::of_stream(stream.clone(), self.options.as_of);
         }

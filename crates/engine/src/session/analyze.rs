@@ -4,12 +4,11 @@
 //! dropped with it. Parts that the query shares with others were computed before, and have no
 //! counts. A connection that analyses a query holds up the others while it runs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_batch::Batch;
-use anabranch_flow::account::OperatorCounts;
+use anabranch_flow::account::{OperatorCounts, ShardWork};
 use anabranch_plan::{Node, Plan};
 use anabranch_sql::statement::Explain;
 
@@ -24,7 +23,7 @@ use crate::direct::rows_or_error;
 use crate::error::Error;
 
 /// Nodes of a plan, and what they have cost.
-type Counted = Vec<(Arc<Plan>, OperatorCounts)>;
+type Counted = Vec<(Arc<Plan>, ShardWork)>;
 
 impl Session {
     pub(super) fn explain_analyze(&mut self, explain: &Explain) -> Result<Rows, Error> {
@@ -41,7 +40,7 @@ impl Session {
         let took = start.elapsed();
         let annotate = |plan: &Plan| {
             let counts = counted.iter().find(|(of, _)| of.as_ref() == plan);
-            counts.map(|(_, counts)| cost_remark(plan, counts))
+            counts.and_then(|(_, work)| cost_remark(plan, work))
         };
         let mut lines: Vec<String> = finish_line(&planned).into_iter().collect();
         let indent = if lines.is_empty() { "" } else { "  " };
@@ -58,16 +57,25 @@ impl Session {
         let (dataflow, arrangements) = self.install("an analysed query", plan, &[columns], Sink::Answer)?;
         let peek = Peek { arrangement: arrangements[0], at: self.timeline.last(), rows: WantedKeys::All };
         let result = self.cluster.peek(peek, &self.interrupt);
-        let counts: BTreeMap<usize, OperatorCounts> = self.cluster.operators(dataflow);
+        let works = self.cluster.work_of_shards(dataflow);
         let operators = self.dataflows.operators().filter(|operator| operator.dataflow == dataflow);
-        let counted = operators.filter_map(|operator| Some((operator.plan.clone(), *counts.get(&operator.step)?)));
+        let work_of = |step: usize| Some(ShardWork::of_all(works.get(&step)?.values()));
+        let counted = operators.filter_map(|operator| Some((operator.plan.clone(), work_of(operator.step)?)));
         let counted = counted.collect();
         self.release_dataflow(dataflow);
         Ok((rows_or_error(result?)?, counted))
     }
 }
 
-pub(super) fn cost_remark(plan: &Plan, counts: &OperatorCounts) -> String {
+/// What a node has cost, if that is counted, and what of its rows has gone to other workers.
+pub(super) fn cost_remark(plan: &Plan, work: &ShardWork) -> Option<String> {
+    let moved = (work.moved.rows > 0)
+        .then(|| format!("{} rows in {} moved", work.moved.rows, readable_bytes(work.moved.bytes as usize)));
+    let parts: Vec<String> = work.counts.iter().map(|counts| counts_remark(plan, counts)).chain(moved).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn counts_remark(plan: &Plan, counts: &OperatorCounts) -> String {
     let OperatorCounts { rows, nanos, held, bytes } = *counts;
     let held = match (&plan.node, bytes) {
         (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),

@@ -20,6 +20,7 @@ use crate::cluster::{ArrangementId, Egress, WantedKeys};
 use crate::dataflows::{Usage, WantedDataflow};
 use crate::direct::Direct;
 use crate::error::Error;
+use crate::render::Movement;
 
 impl Session {
     pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
@@ -89,7 +90,8 @@ impl Session {
                 })
             }
             (_, None) => {
-                let remarks = [self.sharing_remark(plan, &usage, &sizes), state_remark(plan, &reads)];
+                let sharing = self.sharing_remark(plan, &usage, &sizes);
+                let remarks = [sharing, self.movement_remark(plan, &usage), state_remark(plan, &reads)];
                 let remarks: Vec<String> = remarks.into_iter().flatten().collect();
                 (!remarks.is_empty()).then(|| remarks.join("; "))
             }
@@ -148,6 +150,21 @@ impl Session {
         for (_, key) in usage.made.iter().filter(|(made, _)| **made == *plan) {
             remarks.push(format!("to be shared, arranged by ({})", column_names(plan, key)));
         }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+
+    /// Where rows of a node go, if there are several workers.
+    fn movement_remark(&self, plan: &Plan, usage: &Usage) -> Option<String> {
+        let moved = usage.movements.iter().filter(|(of, _)| self.cluster.workers() > 1 && **of == *plan);
+        let words = |(_, movement): &(Arc<Plan>, Movement)| match movement {
+            Movement::ToOne => "moves to one worker".to_owned(),
+            Movement::ByKey(key) => format!("moves by ({})", column_names(plan, key)),
+            Movement::Combined(key) if key.is_empty() => "is combined and moves to one worker".to_owned(),
+            Movement::Combined(key) => format!("is combined and moves by ({})", column_names(plan, key)),
+            Movement::Dealt(key) => format!("is dealt out by ({})", column_names(plan, key)),
+        };
+        let mut remarks: Vec<String> = moved.map(words).collect();
+        remarks.dedup();
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
 

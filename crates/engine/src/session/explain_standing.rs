@@ -4,10 +4,11 @@
 //! Law: the counts are those of SHOW OPERATORS: of all workers, as far as they had been counted. A
 //! part that several views share is counted since the first of them was made, and says so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_batch::Time;
-use anabranch_flow::account::OperatorCounts;
+use anabranch_flow::account::ShardWork;
 use anabranch_plan::Plan;
 use anabranch_sql::statement::{ObjectKind, Shows};
 use arrow::temporal_conversions::timestamp_us_to_datetime;
@@ -19,6 +20,7 @@ use super::show::text_rows;
 use super::state::Session;
 use super::state_remark::state_remark;
 use crate::cluster::{ArrangementId, DataflowId};
+use crate::dataflows::Operator;
 use crate::error::Error;
 
 /// A view that stands.
@@ -40,9 +42,9 @@ impl Session {
         let counted = if shows == Shows::Analyze { self.counted(&standing) } else { vec![] };
         let annotate = |plan: &Plan| {
             let counts = counted.iter().find(|(of, ..)| of.as_ref() == plan);
-            let cost = counts.map(|(_, counts, since)| match *since == standing.since {
-                true => cost_remark(plan, counts),
-                false => format!("{}, shared since {}", cost_remark(plan, counts), moment(*since)),
+            let cost = counts.and_then(|(_, work, since)| match *since == standing.since {
+                true => cost_remark(plan, work),
+                false => Some(format!("{}, shared since {}", cost_remark(plan, work)?, moment(*since))),
             });
             let remarks: Vec<String> = cost.into_iter().chain(state_remark(plan, &reads)).collect();
             (!remarks.is_empty()).then(|| remarks.join("; "))
@@ -63,10 +65,13 @@ impl Session {
     }
 
     /// Operators, what they have done, and since when: those of the view itself first.
-    fn counted(&self, standing: &Standing) -> Vec<(Arc<Plan>, OperatorCounts, Time)> {
-        let mut all = self.counted_operators();
+    fn counted(&self, standing: &Standing) -> Vec<(Arc<Plan>, ShardWork, Time)> {
+        let mut all = self.worked_operators();
         all.sort_by_key(|(operator, _)| operator.dataflow != standing.dataflow);
-        all.into_iter().map(|(operator, counts)| (Arc::clone(operator.plan), counts, operator.since)).collect()
+        let told = |(operator, works): (Operator<'_>, BTreeMap<usize, ShardWork>)| {
+            (Arc::clone(operator.plan), ShardWork::of_all(works.values()), operator.since)
+        };
+        all.into_iter().map(told).collect()
     }
 
     fn rows_held(&mut self, standing: &Standing) -> String {

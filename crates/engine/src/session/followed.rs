@@ -24,7 +24,7 @@ use anabranch_sql::statement::{ObjectKind, Subscribe};
 
 use super::context::Named;
 use super::state::Session;
-use crate::catalog::system::{EngineState, OPERATORS, relation, rows_of, tells_of_engine};
+use crate::catalog::system::{EngineState, relation, rows_of, tells_of_engine, tells_of_operators};
 use crate::catalog::{FOLLOWED, Object};
 use crate::direct::literal_batch;
 use crate::error::Error;
@@ -118,8 +118,8 @@ impl Session {
         for name in names {
             let Some(schema) = relation(&name).map(|relation| Arc::clone(&relation.schema)) else { continue };
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
-            let rows = match name == OPERATORS {
-                true => self.operator_values(&columns)?,
+            let rows = match tells_of_operators(&name) {
+                true => self.operator_values(&name, &columns)?,
                 false => rows_of(&name, &columns, &snapshot, &engine)?,
             };
             let rows = literal_batch(schema.fields(), &rows)?;

@@ -1,5 +1,6 @@
 //! SHOW OPERATORS and `anabranch_operators`: what each operator of each view, index and
-//! subscription has done, and what bounds its state.
+//! subscription has done, and what bounds its state. `anabranch_shards`: on which worker, and what
+//! of its rows has gone to others.
 //!
 //! Law: time, rows and bytes are those of all workers since the dataflow was installed, as far as
 //! they had been counted; no worker is asked, but for what arrangements hold.
@@ -7,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_flow::account::OperatorCounts;
+use anabranch_flow::account::{OperatorCounts, ShardWork};
 use anabranch_plan::{Node, Plan};
 use datafusion_common::ScalarValue;
 
@@ -15,7 +16,7 @@ use super::outcome::Rows;
 use super::show::{numbers, optional_numbers, optional_texts, rows, texts};
 use super::state::Session;
 use super::state_remark::{KEPT, state_remark};
-use crate::catalog::system::{self, OPERATORS, SystemCell};
+use crate::catalog::system::{self, SHARDS, SystemCell, tells_of_operators};
 use crate::cluster::{ArrangementId, ArrangementStats, DataflowId};
 use crate::dataflows::Operator;
 use crate::error::Error;
@@ -39,8 +40,6 @@ struct OperatorRow {
 impl OperatorRow {
     /// As a row of `anabranch_operators`.
     fn cells(&self) -> system::Row {
-        let number =
-            |n: Option<u64>| n.and_then(|n| i64::try_from(n).ok()).map_or(SystemCell::Null, SystemCell::Number);
         vec![
             ("relation", self.name.as_str().into()),
             ("dataflow", number(Some(self.dataflow.0))),
@@ -53,6 +52,28 @@ impl OperatorRow {
             ("since", SystemCell::Number(self.since)),
         ]
     }
+}
+
+/// A row of `anabranch_shards`.
+fn shard_cells(operator: &Operator<'_>, worker: usize, work: &ShardWork) -> system::Row {
+    let counts = work.counts;
+    vec![
+        ("relation", operator.name.into()),
+        ("dataflow", number(Some(operator.dataflow.0))),
+        ("operator", anabranch_plan::explain::line(operator.plan).as_str().into()),
+        ("worker", number(Some(worker as u64))),
+        ("rows_out", number(counts.map(|counts| counts.rows))),
+        ("cpu_us", number(counts.map(|counts| counts.nanos / 1_000))),
+        ("state_rows", number(counts.and_then(|counts| counts.held).map(|rows| rows as u64))),
+        ("state_bytes", number(counts.map(|counts| counts.bytes as u64))),
+        ("rows_moved", number(Some(work.moved.rows))),
+        ("bytes_moved", number(Some(work.moved.bytes))),
+    ]
+}
+
+/// Unknown is NULL.
+fn number(n: Option<u64>) -> SystemCell {
+    n.and_then(|n| i64::try_from(n).ok()).map_or(SystemCell::Null, SystemCell::Number)
 }
 
 impl Session {
@@ -72,33 +93,57 @@ impl Session {
         ])
     }
 
-    /// The plan with rows in place of `anabranch_operators`, as of now.
+    /// The plan with rows in place of `anabranch_operators` and `anabranch_shards`, as of now.
     pub(super) fn with_operator_rows(&mut self, plan: &Arc<Plan>) -> Result<Arc<Plan>, Error> {
-        let is_read = plan.relations().iter().any(|name| name == OPERATORS);
-        if !is_read || self.catalog.find(OPERATORS).is_some() {
+        let relations = plan.relations();
+        let is_told = |name: &&String| tells_of_operators(name) && self.catalog.find(name).is_none();
+        let read: Vec<&String> = relations.iter().filter(is_told).collect();
+        if read.is_empty() {
             return Ok(Arc::clone(plan));
         }
-        let told = self.told_operators();
+        let told: BTreeMap<&String, Vec<system::Row>> =
+            read.into_iter().map(|name| (name, self.told_operators(name))).collect();
         let mut problem = None;
         let scan = |scan: &Arc<Plan>| -> Result<Arc<Plan>, Error> {
             let Node::Scan { relation, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
-            if relation != OPERATORS {
-                return Ok(Arc::clone(scan));
-            }
-            let rows = system::values(OPERATORS, columns, &told)?;
+            let Some(told) = told.get(relation) else { return Ok(Arc::clone(scan)) };
+            let rows = system::values(relation, columns, told)?;
             Ok(Arc::new(Plan { node: Node::Constant { rows }, schema: scan.schema.clone() }))
         };
         let changed = substitute(plan, &scan, &mut problem);
         problem.map_or(Ok(changed), Err)
     }
 
-    /// These columns of `anabranch_operators`, as of now.
-    pub(super) fn operator_values(&mut self, columns: &[usize]) -> Result<Vec<Vec<ScalarValue>>, Error> {
-        system::values(OPERATORS, columns, &self.told_operators())
+    /// These columns of a relation that tells of operators, as of now.
+    pub(super) fn operator_values(&mut self, name: &str, columns: &[usize]) -> Result<Vec<Vec<ScalarValue>>, Error> {
+        system::values(name, columns, &self.told_operators(name))
     }
 
-    fn told_operators(&mut self) -> Vec<system::Row> {
-        self.operator_rows().iter().map(OperatorRow::cells).collect()
+    fn told_operators(&mut self, name: &str) -> Vec<system::Row> {
+        match name == SHARDS {
+            true => self.told_shards(),
+            false => self.operator_rows().iter().map(OperatorRow::cells).collect(),
+        }
+    }
+
+    /// A row for each operator and worker: those that count, and those whose rows move.
+    fn told_shards(&self) -> Vec<system::Row> {
+        let mut all = Vec::new();
+        for (operator, works) in self.worked_operators() {
+            all.extend(works.into_iter().map(|(worker, work)| shard_cells(&operator, worker, &work)));
+        }
+        all
+    }
+
+    /// The operators that stand, and what they have done on each worker.
+    pub(super) fn worked_operators(&self) -> Vec<(Operator<'_>, BTreeMap<usize, ShardWork>)> {
+        let mut works: BTreeMap<DataflowId, BTreeMap<usize, BTreeMap<usize, ShardWork>>> = BTreeMap::new();
+        let worked = self.dataflows.operators().filter_map(|operator| {
+            let of_dataflow = works.entry(operator.dataflow);
+            let works = of_dataflow.or_insert_with(|| self.cluster.work_of_shards(operator.dataflow));
+            works.get(&operator.step).cloned().map(|works| (operator, works))
+        });
+        worked.collect()
     }
 
     fn operator_rows(&mut self) -> Vec<OperatorRow> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_plan::{Node, Plan};
 
 use super::state::Session;
-use crate::catalog::system::{EngineState, OPERATORS, Snapshot, relation, rows_of, tells_of_engine};
+use crate::catalog::system::{EngineState, Snapshot, relation, rows_of, tells_of_engine, tells_of_operators};
 use crate::error::Error;
 use crate::transaction::substitute;
 
@@ -41,7 +41,7 @@ pub(super) fn check_standing(plan: &Plan) -> Result<(), Error> {
 fn constant(scan: &Arc<Plan>, snapshot: &Snapshot, engine: &EngineState) -> Result<Arc<Plan>, Error> {
     let Node::Scan { relation: name, columns } = &scan.node else { return Ok(Arc::clone(scan)) };
     // (What operators have done is asked of workers: see `operators`.)
-    if relation(name).is_none() || name == OPERATORS {
+    if relation(name).is_none() || tells_of_operators(name) {
         return Ok(Arc::clone(scan));
     }
     let rows = rows_of(name, columns, snapshot, engine)?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{ask, fail, run, with_workers};
+use crate::support::{ask, fail, run, session, with_workers};
 
 const TABLES: &str = "CREATE TABLE t (k bigint, x bigint, ts bigint, WATERMARK FOR ts AS ts - 5) APPEND ONLY;
      CREATE TABLE names (k bigint, name text);
@@ -178,4 +178,101 @@ fn explain_shows_how_the_rows_of_a_change_are_found() {
         // Nothing was changed.
         assert_eq!(ask(session, "SELECT * FROM t ORDER BY k"), ["1 2", "2 3"]);
     });
+}
+
+/// Each worker's part of the work is told, and the parts are the whole. Rows of a join's result
+/// lie by its key; to be counted by another they move, which they need not with one worker.
+#[test]
+fn work_is_told_by_worker_and_so_is_what_moves() {
+    for workers in [0, 1, 2, 3] {
+        let mut session = session(workers);
+        run(&mut session, TABLES);
+        run(
+            &mut session,
+            "CREATE MATERIALIZED VIEW busy AS
+                 SELECT x, count(*) AS n FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY x;
+             INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 5000) AS g(i)",
+        );
+        assert_eq!(ask(&mut session, "SELECT count(*) FROM busy"), ["5000"]);
+        let sums = "SELECT operator, sum(rows_out), sum(state_bytes) FROM anabranch_shards
+            WHERE relation = 'busy' AND rows_out IS NOT NULL GROUP BY 1 ORDER BY 1";
+        let whole = "SELECT operator, rows_out, state_bytes FROM anabranch_operators
+            WHERE relation = 'busy' AND rows_out IS NOT NULL ORDER BY 1";
+        assert_eq!(ask(&mut session, sums), ask(&mut session, whole));
+        let of_join = "FROM anabranch_shards WHERE relation = 'busy' AND operator LIKE 'Join%'";
+        let n_workers = workers.max(1).to_string();
+        assert_eq!(
+            ask(&mut session, &format!("SELECT count(DISTINCT worker), sum(rows_out) {of_join}")),
+            [format!("{n_workers} 5000")]
+        );
+        let moved =
+            ask(&mut session, &format!("SELECT sum(rows_moved), sum(bytes_moved) > 16 * sum(rows_moved) {of_join}"));
+        let (rows, are_bytes) = moved[0].split_once(' ').unwrap();
+        let rows: i64 = rows.parse().unwrap();
+        let lines = ask(&mut session, "EXPLAIN ANALYZE busy");
+        if workers < 2 {
+            assert_eq!(rows, 0);
+            assert!(!lines.iter().any(|line| line.contains("moved")), "{lines:#?}");
+        } else {
+            // (Of hashes that are spread evenly, all but one in so many.)
+            let away = 5000 * (workers as i64 - 1) / workers as i64;
+            assert!((away * 9 / 10..away * 11 / 10).contains(&rows), "{rows} of 5000 rows with {workers} workers");
+            assert_eq!(are_bytes, "true");
+            assert!(line(&lines, "Join").contains(&format!(", {rows} rows in ")), "{lines:#?}");
+            assert!(line(&lines, "Join").contains(" moved"), "{lines:#?}");
+        }
+    }
+}
+
+/// EXPLAIN tells beforehand which rows move: those that move when the view stands, and no others.
+#[test]
+fn explain_tells_what_will_move() {
+    const QUERIES: [&str; 12] = [
+        "SELECT k, sum(x) FROM t GROUP BY k",
+        "SELECT x, count(*) FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY x",
+        "SELECT k, count(*) FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY k",
+        "SELECT k, x, count(*) FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY k, x",
+        "SELECT count(*) FROM (SELECT DISTINCT x % 100 AS y FROM t) AS d",
+        "SELECT s, count(*) FROM (SELECT k, x % 50 AS y, sum(x) AS s FROM t GROUP BY 1, 2) AS a GROUP BY s",
+        "SELECT y, max(s) FROM (SELECT k, x % 50 AS y, sum(x) AS s FROM t GROUP BY 1, 2) AS a GROUP BY y",
+        "SELECT * FROM (SELECT x % 70 AS y FROM t) AS p WHERE EXISTS (SELECT FROM t AS o WHERE o.x = p.y)",
+        "SELECT x % 300 AS y FROM t EXCEPT SELECT x % 200 FROM t",
+        "SELECT k, x, row_number() OVER (PARTITION BY x % 9 ORDER BY x) FROM t",
+        "SELECT DISTINCT ON (x % 90) x % 90, x FROM t ORDER BY 1, 2",
+        "SELECT n.name, sum(t.x) FROM t JOIN names n ON t.k = n.k GROUP BY n.name",
+    ];
+    for workers in [1, 2, 3] {
+        let mut session = session(workers);
+        run(&mut session, TABLES);
+        run(&mut session, "INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 3000) AS g(i)");
+        let (mut n_moved, mut n_kept) = (0, 0);
+        for query in QUERIES {
+            let told = ask(&mut session, &format!("EXPLAIN {query}"));
+            run(&mut session, &format!("CREATE MATERIALIZED VIEW v AS {query}"));
+            ask(&mut session, "SELECT count(*) FROM v");
+            let shards = ask(
+                &mut session,
+                "SELECT operator, sum(rows_moved) FROM anabranch_shards WHERE relation IN ('v', 'shared v') OR
+                     relation LIKE 'shared%' GROUP BY operator",
+            );
+            for shard in shards {
+                let (operator, moved) = shard.rsplit_once(' ').unwrap();
+                // (The first line is the view's rows, which are arranged behind what is explained.)
+                let lines: Vec<&String> =
+                    told.iter().skip(1).filter(|line| line.trim_start().starts_with(operator)).collect();
+                let [line] = lines[..] else { continue };
+                let remark = line.split_once("--").map_or("", |(_, remark)| remark);
+                let is_told = remark.contains("moves ");
+                // (Rows that are dealt out may be where they belong.)
+                if !remark.contains("dealt out") {
+                    assert_eq!(is_told, moved != "0", "{workers} workers, {query}: {operator}: {moved}\n{told:#?}");
+                }
+                n_moved += i32::from(is_told);
+                n_kept += i32::from(!is_told);
+            }
+            run(&mut session, "DROP MATERIALIZED VIEW v");
+        }
+        assert_eq!(n_moved > 0, workers > 1, "{n_moved} moved, {n_kept} kept");
+        assert!(n_kept > 5, "{n_moved} moved, {n_kept} kept");
+    }
 }

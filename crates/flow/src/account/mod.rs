@@ -31,7 +31,7 @@ use memory::{Holder, PARTS};
 use midway::Begun;
 
 pub(crate) use operators::HeldState;
-pub use operators::{OperatorCounter, OperatorCounts};
+pub use operators::{MoveCounter, MovedCounts, OperatorCounter, OperatorCounts, ShardWork};
 
 /// The accounts of the dataflows of a group of workers. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -209,13 +209,23 @@ impl Account {
     }
 
     /// A counter for an operator of the dataflow on a worker.
-    pub fn count_operator(&self, operator: usize) -> Arc<OperatorCounter> {
-        self.0.operators.count(operator)
+    pub fn count_operator(&self, operator: usize, worker: usize) -> Arc<OperatorCounter> {
+        self.0.operators.count(operator, worker)
+    }
+
+    /// A counter for what leaves a worker, of the rows of an operator of the dataflow.
+    pub(crate) fn count_moves(&self, operator: usize, worker: usize) -> Arc<MoveCounter> {
+        self.0.operators.count_moves(operator, worker)
     }
 
     /// The counts of the dataflow's operators.
     pub fn operators(&self) -> BTreeMap<usize, OperatorCounts> {
         self.0.operators.counts()
+    }
+
+    /// What each operator has done on each worker: by operator, then by worker.
+    pub fn work_of_shards(&self) -> BTreeMap<usize, BTreeMap<usize, ShardWork>> {
+        self.0.operators.work_of_shards()
     }
 
     /// Lets the next turn panic, for tests of what follows.

@@ -1,4 +1,5 @@
-//! What each operator of a dataflow has done: rows put out, time taken, rows and bytes held.
+//! What each operator of a dataflow has done: rows put out, time taken, rows and bytes held, and
+//! what of its rows has gone to other workers.
 //!
 //! Law: a turn's time belongs to the operators of its chain, each from where the one before it has
 //! ended. Row errors and the run time's own work are counted for no operator. Counts are kept until
@@ -8,16 +9,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An operator's counts on one worker. The session reads them without asking the worker.
 #[derive(Debug, Default)]
 pub struct OperatorCounter {
+    worker: usize,
     rows: AtomicU64,
     nanos: AtomicU64,
     /// One more than the rows held; 0 if they are not told.
     held: AtomicUsize,
     bytes: AtomicUsize,
+}
+
+/// What has left one worker for others, of the rows of one operator.
+#[derive(Debug, Default)]
+pub struct MoveCounter {
+    worker: usize,
+    rows: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// What an operator holds on one worker, apart from arrangements.
@@ -29,7 +39,25 @@ pub(crate) struct HeldState {
     pub bytes: usize,
 }
 
-/// An operator's counts, of all workers together.
+/// Rows that have gone from one worker to another, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovedCounts {
+    /// Updates, each once a movement.
+    pub rows: u64,
+    /// Bytes of their columns, times and diffs, roughly.
+    pub bytes: u64,
+}
+
+/// What an operator has done on one worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardWork {
+    /// None of what is not counted, such as the rows of a relation as they come.
+    pub counts: Option<OperatorCounts>,
+    /// What has left the worker.
+    pub moved: MovedCounts,
+}
+
+/// An operator's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperatorCounts {
     /// Updates put out.
@@ -44,7 +72,13 @@ pub struct OperatorCounts {
 
 /// The counters of a dataflow, by number of the operator.
 #[derive(Debug, Default)]
-pub(super) struct Operators(Mutex<Vec<(usize, Arc<OperatorCounter>)>>);
+pub(super) struct Operators(Mutex<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    operators: Vec<(usize, Arc<OperatorCounter>)>,
+    moves: Vec<(usize, Arc<MoveCounter>)>,
+}
 
 impl OperatorCounter {
     pub(crate) fn add(&self, rows: usize, nanos: u64) {
@@ -58,22 +92,75 @@ impl OperatorCounter {
     }
 }
 
+impl MoveCounter {
+    pub(crate) fn add(&self, rows: usize, bytes: usize) {
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The worker that rows leave.
+    pub(crate) fn worker(&self) -> usize {
+        self.worker
+    }
+}
+
+impl ShardWork {
+    /// Of several workers together.
+    pub fn of_all<'a>(works: impl IntoIterator<Item = &'a ShardWork>) -> ShardWork {
+        let mut all = ShardWork::default();
+        for work in works {
+            if let Some(counts) = work.counts {
+                let sum = all.counts.get_or_insert_default();
+                sum.rows += counts.rows;
+                sum.nanos += counts.nanos;
+                sum.bytes += counts.bytes;
+                sum.held = sum.held.into_iter().chain(counts.held).reduce(|one, other| one + other);
+            }
+            all.moved.rows += work.moved.rows;
+            all.moved.bytes += work.moved.bytes;
+        }
+        all
+    }
+}
+
 impl Operators {
     /// A counter for an operator of the dataflow on a worker.
-    pub fn count(&self, operator: usize) -> Arc<OperatorCounter> {
-        let counter = Arc::new(OperatorCounter::default());
-        // (Counters are whole whatever a thread that panicked was about to add.)
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push((operator, Arc::clone(&counter)));
+    pub fn count(&self, operator: usize, worker: usize) -> Arc<OperatorCounter> {
+        let counter = Arc::new(OperatorCounter { worker, ..OperatorCounter::default() });
+        self.counters().operators.push((operator, Arc::clone(&counter)));
         counter
     }
 
-    /// The counts of the dataflow's operators.
+    /// A counter for what leaves a worker, of the rows of an operator.
+    pub fn count_moves(&self, operator: usize, worker: usize) -> Arc<MoveCounter> {
+        let counter = Arc::new(MoveCounter { worker, ..MoveCounter::default() });
+        self.counters().moves.push((operator, Arc::clone(&counter)));
+        counter
+    }
+
+    /// The counts of the dataflow's operators, of all workers together.
     pub fn counts(&self) -> BTreeMap<usize, OperatorCounts> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut counts: BTreeMap<usize, OperatorCounts> = BTreeMap::new();
-        for (operator, counter) in all.iter() {
-            let of = counts.entry(*operator).or_default();
+        self.counts_by(|operator, _| operator)
+    }
+
+    /// What each operator has done on each worker: by operator, then by worker.
+    pub fn work_of_shards(&self) -> BTreeMap<usize, BTreeMap<usize, ShardWork>> {
+        let mut work: BTreeMap<usize, BTreeMap<usize, ShardWork>> = BTreeMap::new();
+        for ((operator, worker), counts) in self.counts_by(|operator, worker| (operator, worker)) {
+            work.entry(operator).or_default().entry(worker).or_default().counts = Some(counts);
+        }
+        for (operator, counter) in &self.counters().moves {
+            let moved = &mut work.entry(*operator).or_default().entry(counter.worker).or_default().moved;
+            moved.rows += counter.rows.load(Ordering::Relaxed);
+            moved.bytes += counter.bytes.load(Ordering::Relaxed);
+        }
+        work
+    }
+
+    fn counts_by<K: Ord>(&self, key: impl Fn(usize, usize) -> K) -> BTreeMap<K, OperatorCounts> {
+        let mut counts: BTreeMap<K, OperatorCounts> = BTreeMap::new();
+        for (operator, counter) in &self.counters().operators {
+            let of = counts.entry(key(*operator, counter.worker)).or_default();
             of.rows += counter.rows.load(Ordering::Relaxed);
             of.nanos += counter.nanos.load(Ordering::Relaxed);
             if let Some(rows) = counter.held.load(Ordering::Relaxed).checked_sub(1) {
@@ -82,6 +169,11 @@ impl Operators {
             of.bytes += counter.bytes.load(Ordering::Relaxed);
         }
         counts
+    }
+
+    /// (Counters are whole whatever a thread that panicked was about to add.)
+    fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -92,7 +184,7 @@ mod tests {
     #[test]
     fn counts_of_workers_are_summed_by_operator() {
         let operators = Operators::default();
-        let (first, other, second) = (operators.count(1), operators.count(4), operators.count(1));
+        let (first, other, second) = (operators.count(1, 0), operators.count(4, 0), operators.count(1, 1));
         first.add(10, 100);
         second.add(5, 50);
         other.add(1, 1);
@@ -102,5 +194,15 @@ mod tests {
         let counts = operators.counts();
         assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, held: Some(2), bytes: 14 });
         assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, held: None, bytes: 0 });
+        operators.count_moves(4, 1).add(3, 24);
+        operators.count_moves(4, 1).add(1, 8);
+        let apart = operators.work_of_shards();
+        let second = OperatorCounts { rows: 5, nanos: 50, held: Some(2), bytes: 8 };
+        assert_eq!(apart[&1][&1], ShardWork { counts: Some(second), moved: MovedCounts::default() });
+        assert_eq!(apart[&4][&1], ShardWork { counts: None, moved: MovedCounts { rows: 4, bytes: 32 } });
+        assert_eq!(apart[&4].len(), 2);
+        for (operator, works) in &apart {
+            assert_eq!(ShardWork::of_all(works.values()).counts, counts.get(operator).copied());
+        }
     }
 }

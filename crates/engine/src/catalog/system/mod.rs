@@ -10,7 +10,8 @@
 //! Cost: a query that names a system relation builds its rows, O(columns of the catalog). Others
 //! pay nothing.
 //!
-//! A relation of our own tells what operators have done (`anabranch_operators`).
+//! Relations of our own tell what operators have done (`anabranch_operators`), and on which worker
+//! (`anabranch_shards`).
 //!
 //! Left out: the system relations do not list themselves in `pg_class`, and `pg_proc` lists
 //! nothing.
@@ -38,12 +39,12 @@ use crate::error::Error;
 
 pub(crate) use engine::{DataflowState, EngineState, HeldState, SourceState, SubscriptionState};
 pub(crate) use lists::DATABASE;
-pub(crate) use schema::{OPERATORS, Row, SystemCell, relation};
+pub(crate) use schema::{OPERATORS, Row, SHARDS, SystemCell, relation};
 pub(crate) use snapshot::Snapshot;
 
 /// Whether a system relation of that name has no rows in any database.
 pub(crate) fn never_has_rows(name: &str) -> bool {
-    let tells = name == OPERATORS || engine::tells(name) || rows::has_rows(name) || information::has_rows(name);
+    let tells = engine::tells(name) || rows::has_rows(name) || information::has_rows(name);
     relation(name).is_some() && !tells
 }
 
@@ -55,6 +56,11 @@ pub(crate) fn setting_of_server(name: &str) -> Option<&'static str> {
 /// A function that tells of the catalog.
 pub(crate) fn function(name: &str, snapshot: impl FnOnce() -> Arc<Snapshot>) -> Option<Arc<ScalarUDF>> {
     functions::find(name, snapshot)
+}
+
+/// Whether a relation tells of operators: its rows are not in the state of the engine that is told.
+pub(crate) fn tells_of_operators(name: &str) -> bool {
+    name == OPERATORS || name == SHARDS
 }
 
 /// Whether a relation tells of the engine, and not of the catalog.

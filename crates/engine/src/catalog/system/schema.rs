@@ -17,6 +17,8 @@ const OF_ENGINE: &str = include_str!("engine.txt");
 
 /// The relation of operators that stand. Its rows are told by workers, not by the catalog.
 pub(crate) const OPERATORS: &str = "anabranch_operators";
+/// What they have done on each worker, and what of their rows has left it.
+pub(crate) const SHARDS: &str = "anabranch_shards";
 
 static ALL: LazyLock<BTreeMap<String, SystemRelation>> = LazyLock::new(all);
 

@@ -32,7 +32,7 @@ pub struct JoinSpec {
 impl JoinSpec {
     /// Columns of the output that hold the key: a pair is where its rows are arranged, on the
     /// worker of the key's hash.
-    pub(crate) fn placed(&self) -> Option<Vec<usize>> {
+    pub fn placed(&self) -> Option<Vec<usize>> {
         let gathered = |(left, right): (&usize, &usize)| {
             let of_left = self.gather_left.iter().position(|column| column == left);
             let of_right = || self.gather_right.iter().position(|column| column == right);

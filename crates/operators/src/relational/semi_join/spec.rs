@@ -52,7 +52,7 @@ pub struct SemiJoinSpec {
 impl SemiJoinSpec {
     /// Columns of the output that hold the left key: a row stays where it is arranged, on the
     /// worker of the key's hash.
-    pub(crate) fn placed(&self) -> Option<Vec<usize>> {
+    pub fn placed(&self) -> Option<Vec<usize>> {
         let gathered = |key: &usize| self.gather.iter().position(|column| column == key);
         self.stage.shown(&self.left_key.iter().map(gathered).collect::<Option<Vec<usize>>>()?)
     }
