@@ -6,7 +6,7 @@
 
 use anabranch_batch::{Batch, Time};
 use anabranch_engine::Error;
-use anabranch_shards::{Carry, Layout, Moved, ShardRun};
+use anabranch_shards::{Carry, Layout, Moved, Processes, ShardRun};
 
 use crate::answer::TollAnswer;
 use crate::history::History;
@@ -59,8 +59,29 @@ impl System {
     /// # Errors
     /// `Unavailable` when threads cannot be had.
     pub fn start(setup: Setup, history: &History) -> Result<System, Error> {
-        let shards = setup.layout.shards();
-        let mut run = program(setup.expressways, setup.keep, setup.layout).run_with(setup.carry)?;
+        System::begin(program(setup.expressways, setup.keep, setup.layout).run_with(setup.carry)?, history)
+    }
+
+    /// Sets the program to work in several processes, of which this one is number 0. The others
+    /// [serve](System::serve_in). Rows cross as bytes, whatever the setup says.
+    ///
+    /// # Errors
+    /// As for [`start`](System::start); `Invalid` when the layout has another number of processes;
+    /// `Unavailable` when one goes away.
+    pub fn start_in(setup: Setup, history: &History, processes: Processes) -> Result<System, Error> {
+        System::begin(program(setup.expressways, setup.keep, setup.layout).run_in(processes)?, history)
+    }
+
+    /// Works at the shards of this process until the system of process 0 is dropped.
+    ///
+    /// # Errors
+    /// As for [`start_in`](System::start_in).
+    pub fn serve_in(setup: Setup, processes: Processes) -> Result<(), Error> {
+        program(setup.expressways, setup.keep, setup.layout).serve_in(processes)
+    }
+
+    fn begin(mut run: ShardRun, history: &History) -> Result<System, Error> {
+        let shards = run.shards();
         run.push(HISTORY, 0, columns::history_batch(history))?;
         (0..shards).try_for_each(|shard| run.advance(HISTORY, shard, Time::MAX))?;
         Ok(System { run, shards, counts: Counts::default() })

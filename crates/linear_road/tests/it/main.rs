@@ -3,6 +3,7 @@
 
 mod cases;
 mod generator;
+mod processes;
 mod program;
 mod rules;
 mod smoke;

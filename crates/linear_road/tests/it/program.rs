@@ -1,5 +1,5 @@
-//! The program against the reference: R1, R3, R4 (one process), R5; the SQL views: R2. (R7 is a
-//! test of the operator, in `program/road.rs`.)
+//! The program against the reference: R1, R3, R4 (one process; two are in `processes`), R5; the SQL
+//! views: R2. (R7 is a test of the operator, in `program/road.rs`.)
 
 use anabranch_engine::{Options, Session};
 use anabranch_linear_road::answer::TollAnswer;
@@ -19,7 +19,7 @@ use crate::support::{sample, seconds};
 
 const KEEPS: [KeptRows; 2] = [KeptRows::ByVehicle, KeptRows::ByExpressway];
 
-fn given(setup: Setup, seconds: &[Second], history: &History) -> Vec<TollAnswer> {
+pub fn given(setup: Setup, seconds: &[Second], history: &History) -> Vec<TollAnswer> {
     let mut system = System::start(setup, history).unwrap();
     let mut answers: Vec<TollAnswer> = seconds.iter().flat_map(|second| system.answer(second).unwrap()).collect();
     answers.sort_unstable();
@@ -47,7 +47,7 @@ fn assert_equal(expected: &[Expected], answers: &[TollAnswer], what: &str) {
 }
 
 /// Traffic in which all kinds of answers come up within minutes.
-fn dense(half_expressways: u32, seconds: u32, seed: u64) -> Traffic {
+pub fn dense(half_expressways: u32, seconds: u32, seed: u64) -> Traffic {
     Traffic { skip: 300, ..Traffic::new(half_expressways, seconds, seed).dense() }
 }
 
