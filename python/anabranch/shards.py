@@ -95,6 +95,17 @@ class Shards:
         both = lambda a, b: _framed(body(self._events(a), other._events(b)))  # noqa: E731
         return self._new(self._native.query_with(other._native, both), other)
 
+    def group_apply(self, columns: Any, body: Callable) -> "Shards":
+        """A query over the events of each group of equal columns by themselves, wherever they lie:
+        ``group_apply("ad", lambda ad: ad.tumbling(10).agg(n=ab.len()))``. Rows move to the shard of
+        their group, unless the query means the same without."""
+        keyed = self.rekey(columns)
+        unmoved = keyed.query(body)
+        try:
+            return unmoved.check()
+        except ProgrammingError:
+            return keyed.redistribute().query(body)
+
     def sql(self, text: str) -> "Shards":
         """A query of SQL over the rows of each shard, which are the table ``shard``."""
         return self._new(self._native.sql(text))

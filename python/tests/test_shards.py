@@ -49,6 +49,14 @@ def test_the_four_plans_of_a_count_agree(plan, shards):
     assert pieces == {(ad, tick): n for start, end, ad, n in expected for tick in range(start, end)}
 
 
+def test_groups_are_applied_to_where_they_lie():
+    grouped = views(3).group_apply("ad", count)
+    assert grouped.explain().count("redistribute") == 1
+    assert sorted(grouped.run({"views": ROWS})) == sorted(views(1).group_apply("ad", count).run({"views": ROWS}))
+    assert "redistribute" not in views(3).packed_by("ad").group_apply("ad", count).explain()
+    assert "redistribute" not in views(3).group_apply("ad", lambda ad: ad.filter(ab.col("n") > 2)).explain()
+
+
 def test_the_three_plans_of_a_join_agree():
     def inputs():
         left = ab.Events.input("l", {"k": int, "x": int, "at": int}, time="at", duration=40).shards((2, 2)).rekey("k")

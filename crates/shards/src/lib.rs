@@ -46,6 +46,7 @@ pub mod counts;
 pub mod dataset;
 pub mod datasets;
 mod group;
+mod grouped;
 mod in_time;
 pub mod layout;
 pub mod linear;

@@ -6,6 +6,7 @@ mod cost;
 mod dataset;
 mod fft;
 mod grep;
+mod grouped;
 mod handed;
 mod inputs;
 mod load;
