@@ -323,6 +323,11 @@ impl ShardRun {
         self.tasks.list.iter().map(action).collect()
     }
 
+    /// Whether each step is a movement, in order of the program.
+    pub(crate) fn are_movements(&self) -> impl Iterator<Item = bool> {
+        self.tasks.list.iter().map(|task| matches!(task.step.verb, Verb::Move { .. }))
+    }
+
     /// What each shard has done.
     pub(crate) fn counts(&self) -> &[ShardCounts] {
         &self.group.traffic.counts

@@ -19,6 +19,7 @@ use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
+use crate::moved::Distance;
 use crate::program::{ActionKind, BRANCH, INPUTS, ProgramStep, Verb};
 use crate::route::{Movement, RoutedRows, in_range, routed};
 use crate::split::handed::ConstantColumns;
@@ -303,18 +304,13 @@ impl Shard<'_, '_> {
         for part in routed(&batch, &movement, layout, here)? {
             let RoutedRows { target, rows: part, branches } = part;
             let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
-            let bytes = if target == here { 0 } else { (wire::length_in_bytes(&part) + listed) as u64 };
-            self.count(task, |counts| {
-                let moved = &mut counts.moved;
-                let is_near = layout.process(here) == layout.process(target);
-                let counter = match (target == here, is_near) {
-                    (true, _) => &mut moved.rows_kept,
-                    (_, true) => &mut moved.rows_near,
-                    (_, false) => &mut moved.rows_far,
-                };
-                *counter += rows;
-                moved.bytes += bytes;
-            });
+            let bytes = (wire::length_in_bytes(&part) + listed) as u64;
+            let distance = match (target == here, layout.process(here) == layout.process(target)) {
+                (true, _) => Distance::Kept,
+                (_, true) => Distance::Near,
+                (_, false) => Distance::Far,
+            };
+            self.count(task, |counts| counts.moved.count(distance, rows, bytes));
             let rows = match self.post.carry {
                 Carry::Wire if target != here => wired(&part)?,
                 _ => Load::Rows(part),

@@ -24,6 +24,9 @@ const HEADER_WORDS: usize = 6;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
+/// Words of the counts of a step.
+const WORDS_OF_COUNTS: usize = 13;
+
 /// Kinds of errors, by their number in a frame.
 const KINDS: [ErrorKind; 6] = [
     ErrorKind::Invalid,
@@ -213,9 +216,9 @@ fn failed(words: &[u64], payload: &[u8]) -> io::Result<Error> {
     Ok(error)
 }
 
-fn words_of_counts(counts: &StepCounts) -> [u64; 11] {
+fn words_of_counts(counts: &StepCounts) -> [u64; WORDS_OF_COUNTS] {
     let StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier } = *counts;
-    let Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes } = moved;
+    let Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far } = moved;
     let frontier = frontier.cast_unsigned();
     [
         rows_in,
@@ -228,17 +231,19 @@ fn words_of_counts(counts: &StepCounts) -> [u64; 11] {
         rows_near,
         rows_far,
         bytes,
+        bytes_kept,
+        bytes_far,
         frontier,
     ]
 }
 
 fn counts(payload: &[u8]) -> Vec<StepCounts> {
     let words: Vec<u64> = words_of(payload).collect();
-    let (steps, _) = words.as_chunks::<11>();
-    let of = |words: &[u64; 11]| {
+    let (steps, _) = words.as_chunks::<WORDS_OF_COUNTS>();
+    let of = |words: &[u64; WORDS_OF_COUNTS]| {
         let [rows_in, batches_in, rows_out, batches_out, cpu_nanos, rest @ ..] = *words;
-        let [rows_hashed, rows_kept, rows_near, rows_far, bytes, frontier] = rest;
-        let moved = Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes };
+        let [rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far, frontier] = rest;
+        let moved = Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far };
         StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier: frontier.cast_signed() }
     };
     steps.iter().map(of).collect()
@@ -295,7 +300,8 @@ mod tests {
         };
         let Load::Branches(rows, branches) = message.load else { panic!("another message") };
         assert!(matches!(*rows, Load::Wire(bytes) if bytes == [1, 2, 3]) && branches == [5, -1]);
-        let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
+        let (bytes_kept, bytes_far) = (12, 13);
+        let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5, bytes_kept, bytes_far };
         let (rows_in, batches_in, rows_out, batches_out) = (6, 7, 8, 9);
         let counts = StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos: 10, moved, frontier: -11 };
         let frame = WireFrame::Counted { shard: 12, steps: vec![counts, StepCounts::NONE] };

@@ -139,6 +139,7 @@ fn every_drain_waits_for_the_other_process() {
     }
     let (_, moved) = *run.moved().last().unwrap();
     assert_eq!((moved.rows_far, moved.rows_kept), (200, 200));
+    assert!(moved.bytes > 0 && [moved.bytes_kept, moved.bytes_far] == [moved.bytes; 2], "{moved:?}");
     drop(run);
     all_ended(children);
 }
