@@ -220,7 +220,7 @@ impl Shard<'_, '_> {
     fn take(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
         let step = Arc::clone(&self.post.tasks.list[task].step);
         match (&step.verb, item) {
-            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, *reach, batch),
+            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, reach, batch),
             (Verb::Move { reach, .. }, Item::Frontier(time)) => {
                 for target in step.layout.peers(self.post.shard, reach.scope) {
                     self.send(target, task, Load::Frontier(time));
@@ -288,7 +288,7 @@ impl Shard<'_, '_> {
         batch.compact().with_key(key)
     }
 
-    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: Move, batch: Batch) -> Result<(), Error> {
+    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: &Move, batch: Batch) -> Result<(), Error> {
         let batch = match kind {
             ActionKind::Redistribute => self.keyed(task, batch),
             _ => batch.compact(),
