@@ -27,6 +27,9 @@ use crate::traffic::CLIENT;
 /// Messages under way before the client waits.
 const MESSAGES_MAX: usize = 256;
 
+/// Bytes of rows under way before the client waits, unless it says another number: 64 MiB.
+const BYTES_MAX: usize = 1 << 26;
+
 /// Rows asked of a source at once.
 const ROWS_MAX: usize = 8192;
 
@@ -43,6 +46,8 @@ pub struct ShardRun {
     errors: RowErrors,
     /// Whether rows were handed out.
     has_given: bool,
+    /// Bytes of rows under way before the client waits.
+    bytes_max: usize,
     /// What stops it.
     stop: Interrupt,
 }
@@ -127,6 +132,7 @@ impl Shards {
             outcome,
             errors: RowErrors::default(),
             has_given: false,
+            bytes_max: BYTES_MAX,
             stop: Interrupt::new(),
         };
         run.send_datasets()?;
@@ -297,6 +303,19 @@ impl ShardRun {
         Ok(())
     }
 
+    /// Bounds the bytes of rows under way, which are 64 MiB at most if it is not called: rows that
+    /// were pushed, or sent from shard to shard, and are not taken yet, as of this process. A push
+    /// waits until its rows have room. Rows that alone are more wait until nothing else is under
+    /// way, and pass. What shards make of rows that were pushed counts, and does not wait.
+    pub fn limit_bytes(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
+    }
+
+    /// Bytes of rows under way now; see [`limit_bytes`](ShardRun::limit_bytes).
+    pub fn bytes_under_way(&self) -> usize {
+        self.group.traffic.bytes_under_way()
+    }
+
     /// What each step hashed and moved so far, in order of the program.
     pub fn moved(&self) -> Vec<(&'static str, Moved)> {
         let mut moved: Vec<(&'static str, Moved)> =
@@ -362,6 +381,9 @@ impl ShardRun {
 
     fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
         self.group.traffic.wait(MESSAGES_MAX, &self.stop)?;
+        if !matches!(load, Load::Frontier(_)) {
+            self.group.traffic.wait_for_room(load.size_bytes(), self.bytes_max, &self.stop)?;
+        }
         let message = Message { task, from: shard, load, owed: None };
         self.group.shards[shard].send(message, &self.group.traffic);
         Ok(())

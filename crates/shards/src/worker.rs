@@ -97,10 +97,10 @@ fn serve(post: &Post) -> Result<(), Error> {
             break;
         }
         post.traffic.counts[post.shard].unqueue();
-        let owed = message.owed;
+        let (owed, bytes) = (message.owed, message.load.size_bytes());
         shard.receive(message)?;
         post.traffic.counted(post.shard);
-        post.traffic.end(owed);
+        post.traffic.end(owed, bytes);
     }
     Ok(())
 }

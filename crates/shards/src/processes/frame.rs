@@ -50,8 +50,9 @@ pub enum WireFrame {
     },
     /// A result, to the client's process.
     Said(Said),
-    /// One earlier frame of the receiver, and all that followed from it, was dealt with.
-    Acknowledged,
+    /// One earlier frame of the receiver, whose rows were so many bytes, and all that followed from
+    /// it, was dealt with.
+    Acknowledged(usize),
     /// What each step has done so far in a shard of the sender.
     Counted {
         /// The shard.
@@ -99,7 +100,7 @@ impl WireFrame {
             WireFrame::Program(text) => (tag::PROGRAM, [0; 4], text.clone().into_bytes()),
             WireFrame::Message { target, message } => message_parts(*target, message)?,
             WireFrame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
-            WireFrame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
+            WireFrame::Acknowledged(bytes) => (tag::ACKNOWLEDGED, [*bytes as u64, 0, 0, 0], vec![]),
             WireFrame::Counted { shard, steps } => {
                 let payload = steps.iter().flat_map(words_of_counts).flat_map(u64::to_le_bytes).collect();
                 (tag::COUNTED, [*shard as u64, 0, 0, 0], payload)
@@ -151,7 +152,7 @@ impl WireFrame {
             tag::SAID_ROWS => said(Item::Rows(batch(&payload)?)),
             tag::SAID_FRONTIER => said(Item::Frontier(time)),
             tag::SAID_ERRORS => said(Item::Errors(batch(&payload)?)),
-            tag::ACKNOWLEDGED => WireFrame::Acknowledged,
+            tag::ACKNOWLEDGED => WireFrame::Acknowledged(first),
             tag::COUNTED => WireFrame::Counted { shard: first, steps: counts(&payload) },
             tag::FAILED => WireFrame::Failed(failed(words, &payload)?),
             tag::STOP => WireFrame::Stop,
@@ -288,6 +289,7 @@ mod tests {
     fn errors_and_promises_are_read_as_they_were_written() {
         let error = Error::data("a row").with_hint("Mend it.");
         assert!(matches!(round_trip(&WireFrame::Failed(error.clone())), WireFrame::Failed(found) if found == error));
+        assert!(matches!(round_trip(&WireFrame::Acknowledged(77)), WireFrame::Acknowledged(77)));
         let message = Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None };
         let WireFrame::Message { target: 2, message } = round_trip(&WireFrame::Message { target: 2, message }) else {
             panic!("another frame");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_engine::frame::{Arrived, Given, Instance, UserOperator, col, lit};
-use anabranch_shards::{Layout, Move, SplitPlan};
+use anabranch_engine::frame::{Arrived, Expr, Given, Instance, UserOperator, col, lit};
+use anabranch_shards::{Layout, Move, ShardGroup, SplitPlan};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
@@ -145,6 +145,44 @@ fn a_slow_branch_holds_up_the_source() {
         }
     }
     run.finish().unwrap();
+}
+
+/// The most bytes that were under way, as seen after each push of batches to a slow shard.
+fn most_bytes(limit: usize, count: i64) -> usize {
+    let slow = Each(Arc::new(|| std::thread::sleep(Duration::from_millis(3))));
+    let there = Move::to_group(&ShardGroup::new("slow", [1]));
+    let mut run = source("l", Layout::flat(2)).reshard(there).operator(slow).run().unwrap();
+    run.limit_bytes(limit);
+    let mut most = 0;
+    for at in 0..count {
+        run.push("l", 0, numbered(0..4_000).with_times(Times::Constant(at))).unwrap();
+        most = most.max(run.bytes_under_way());
+        run.advance("l", 0, at + 1).unwrap();
+        run.advance("l", 1, at + 1).unwrap();
+    }
+    run.finish().unwrap();
+    assert_eq!(run.bytes_under_way(), 0, "bytes that were taken are counted still");
+    most
+}
+
+/// Statement S13: what waits is bounded by bytes. A batch that a shard sends on counts twice until
+/// the shard is done with it.
+#[test]
+fn batches_under_way_are_bounded_by_bytes() {
+    let mut alone = source("l", Layout::flat(2)).reshard(Move::FLAT).run().unwrap();
+    alone.push("l", 0, numbered(0..4_000)).unwrap();
+    alone.finish().unwrap();
+    let moved = alone.moved()[1].1;
+    let batch = (moved.bytes + moved.bytes_kept) as usize;
+    assert!(batch >= 4_000 * 3 * 8, "{batch}");
+    let limit = 5 * batch;
+    let most = most_bytes(limit, 60);
+    assert!(most <= limit + batch, "{most} bytes, a batch is {batch}");
+    assert!(most > 2 * batch, "the source was never ahead: {most}");
+    assert!(most_bytes(usize::MAX, 60) > limit + batch, "the bound does nothing");
+    // A batch that alone is more passes when nothing else is under way.
+    let most = most_bytes(1, 10);
+    assert!((1..=2 * batch).contains(&most), "{most} bytes, a batch is {batch}");
 }
 
 /// Statement S17: a branch that panics ends the run, with the number of its shard.
