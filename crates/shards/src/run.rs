@@ -4,6 +4,7 @@
 //! error of any shard stops the run and is returned by every call that follows; row errors come out
 //! with the results.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
@@ -39,6 +40,8 @@ pub struct ShardRun {
     group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
+    /// Sources and shards that are idle.
+    idle: BTreeSet<(usize, usize)>,
     /// For each step that is a packed source, what its shards hold.
     ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
@@ -128,6 +131,7 @@ impl Shards {
             tasks,
             group,
             frontiers,
+            idle: BTreeSet::new(),
             ranges,
             outcome,
             errors: RowErrors::default(),
@@ -162,6 +166,7 @@ impl ShardRun {
         if let Some(ranges) = &mut self.ranges[task] {
             ranges.note(source, shard, &batch)?;
         }
+        self.idle.remove(&(task, shard));
         self.send(shard, task, Load::Rows(batch))
     }
 
@@ -171,6 +176,33 @@ impl ShardRun {
     /// `Invalid` when there is no such source or shard; that of a shard that failed.
     pub fn advance(&mut self, source: &str, shard: usize, time: Time) -> Result<(), Error> {
         let task = self.source(source, shard)?;
+        self.idle.remove(&(task, shard));
+        self.promise(task, shard, time)?;
+        self.promise_idle(task)
+    }
+
+    /// Says that nothing comes into a shard of a source for now: from here on its promises are
+    /// those of the source's other shards, so that none of them waits for it. A push or an advance
+    /// of its own ends that. Rows that come later than the others have promised are an error, as
+    /// those of any shard. A shard that is at its end needs no such word.
+    ///
+    /// # Errors
+    /// As for [`advance`](ShardRun::advance).
+    pub fn idle(&mut self, source: &str, shard: usize) -> Result<(), Error> {
+        let task = self.source(source, shard)?;
+        self.idle.insert((task, shard));
+        self.promise_idle(task)
+    }
+
+    /// Promises for the idle shards of a source what all others have promised.
+    fn promise_idle(&mut self, task: usize) -> Result<(), Error> {
+        let (idle, awake): (Vec<usize>, Vec<usize>) =
+            (0..self.shards()).partition(|shard| self.idle.contains(&(task, *shard)));
+        let Some(time) = awake.into_iter().map(|shard| self.frontiers[task][shard]).min() else { return Ok(()) };
+        idle.into_iter().try_for_each(|shard| self.promise(task, shard, time))
+    }
+
+    fn promise(&mut self, task: usize, shard: usize, time: Time) -> Result<(), Error> {
         if time <= self.frontiers[task][shard] {
             return Ok(());
         }
