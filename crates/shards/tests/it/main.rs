@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocated;
+mod contents;
 mod cost;
 mod dataset;
 mod fft;
@@ -22,3 +23,4 @@ mod split;
 mod sql_programs;
 mod sql_records;
 mod support;
+mod wide;
