@@ -28,7 +28,7 @@ pub enum Address {
 impl Address {
     /// Sends a message, counted as under way. A shard that has gone away has said why.
     pub fn send(&self, message: Message, traffic: &Traffic) {
-        traffic.begin();
+        traffic.begin(message.load.size_bytes());
         match self {
             Address::Here { shard, inbox } => {
                 traffic.counts[*shard].queue();
@@ -56,7 +56,7 @@ impl ShardClient {
                 let _ = client.send(said);
             }
             ShardClient::There => {
-                traffic.begin();
+                traffic.begin(0);
                 traffic.tell(CLIENT, WireFrame::Said(said));
             }
         }

@@ -37,7 +37,7 @@ impl StepCounts {
         rows_out: 0,
         batches_out: 0,
         cpu_nanos: 0,
-        moved: Moved { rows_hashed: 0, rows_kept: 0, rows_near: 0, rows_far: 0, bytes: 0 },
+        moved: Moved { rows_hashed: 0, rows_kept: 0, rows_near: 0, rows_far: 0, bytes: 0, bytes_kept: 0, bytes_far: 0 },
         frontier: Time::MIN,
     };
 }

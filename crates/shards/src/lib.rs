@@ -74,7 +74,7 @@ mod worker;
 pub use counts::StepCounts;
 pub use dataset::Dataset;
 pub use datasets::Datasets;
-pub use layout::{Layout, Move, ShardScope, To};
+pub use layout::{Layout, Move, ShardGroup, ShardScope, To};
 pub use message::Carry;
 pub use moved::Moved;
 pub use placement::{Placement, Spread};

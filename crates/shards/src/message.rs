@@ -1,6 +1,6 @@
 //! What crosses between shards, and from shards to the client: rows, promises, and nothing else.
 
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::{Batch, Time, wire};
 use anabranch_engine::frame::Item;
 
 /// How rows cross from shard to shard of one process. Rows between processes are always bytes.
@@ -37,6 +37,19 @@ pub enum Load {
     Frontier(Time),
     /// The run is over.
     Stop,
+}
+
+impl Load {
+    /// Bytes of its rows in the wire form, which they need not be in: so both ends of a connection
+    /// count the same.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Load::Rows(batch) => wire::length_in_bytes(batch),
+            Load::Wire(bytes) => bytes.len(),
+            Load::Branches(rows, branches) => rows.size_bytes() + size_of_val(branches.as_slice()),
+            Load::Frontier(_) | Load::Stop => 0,
+        }
+    }
 }
 
 /// What a shard says to the client.

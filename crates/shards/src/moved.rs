@@ -13,8 +13,49 @@ pub struct Moved {
     pub rows_near: u64,
     /// Rows to other processes.
     pub rows_far: u64,
-    /// Bytes of rows that left their shard.
+    /// Bytes of rows that left their shard, near and far.
     pub bytes: u64,
+    /// Bytes of rows that stayed in their shard, in the wire form; none are written.
+    pub bytes_kept: u64,
+    /// Bytes of rows to other processes; part of `bytes`.
+    pub bytes_far: u64,
+}
+
+impl Moved {
+    /// Bytes of rows to other threads of their process.
+    pub fn bytes_near(&self) -> u64 {
+        self.bytes.saturating_sub(self.bytes_far)
+    }
+
+    /// Rows and their bytes, sent this far.
+    pub(crate) fn count(&mut self, distance: Distance, rows: u64, bytes: u64) {
+        match distance {
+            Distance::Kept => {
+                self.rows_kept += rows;
+                self.bytes_kept += bytes;
+            }
+            Distance::Near => {
+                self.rows_near += rows;
+                self.bytes += bytes;
+            }
+            Distance::Far => {
+                self.rows_far += rows;
+                self.bytes += bytes;
+                self.bytes_far += bytes;
+            }
+        }
+    }
+}
+
+/// How far rows went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distance {
+    /// Nowhere: they stayed in their shard.
+    Kept,
+    /// To another thread of their process.
+    Near,
+    /// To another process.
+    Far,
 }
 
 impl AddAssign for Moved {
@@ -24,5 +65,7 @@ impl AddAssign for Moved {
         self.rows_near += other.rows_near;
         self.rows_far += other.rows_far;
         self.bytes += other.bytes;
+        self.bytes_kept += other.bytes_kept;
+        self.bytes_far += other.bytes_far;
     }
 }

@@ -18,6 +18,13 @@ pub enum Spread {
     ByKey(Vec<String>, To),
     /// Rows of equal numbers in this column in one shard, that of the number.
     ByNumber(String),
+    /// As `ByNumber`, in the shards of a list by turns.
+    Placed {
+        /// The column.
+        column: String,
+        /// The list.
+        shards: Vec<usize>,
+    },
     /// Rows of a source, by ranges of a column of it.
     Packed {
         /// The source: another one has other ranges.
@@ -40,12 +47,6 @@ pub struct Placement {
     pub within: Spread,
 }
 
-impl To {
-    fn is_one(self) -> bool {
-        self == To::Shards(1)
-    }
-}
-
 impl Spread {
     /// Whether each row lies in one shard.
     pub fn is_split(&self) -> bool {
@@ -57,7 +58,9 @@ impl Spread {
         match self {
             Spread::One => true,
             Spread::ByKey(columns, _) => columns.iter().all(|column| key.contains(column)),
-            Spread::ByNumber(column) | Spread::Packed { column, .. } => key.contains(column),
+            Spread::ByNumber(column) | Spread::Placed { column, .. } | Spread::Packed { column, .. } => {
+                key.contains(column)
+            }
             Spread::Arbitrary | Spread::Replicated => false,
         }
     }
@@ -67,7 +70,11 @@ impl Spread {
     pub fn kept(self, key: &[String]) -> Spread {
         match self {
             Spread::ByKey(columns, _) if columns.iter().any(|column| !key.contains(column)) => Spread::Arbitrary,
-            Spread::ByNumber(column) | Spread::Packed { column, .. } if !key.contains(&column) => Spread::Arbitrary,
+            Spread::ByNumber(column) | Spread::Placed { column, .. } | Spread::Packed { column, .. }
+                if !key.contains(&column) =>
+            {
+                Spread::Arbitrary
+            }
             other => other,
         }
     }
@@ -88,8 +95,13 @@ impl Placement {
 
     /// After a movement that gives the levels it touches this spread.
     #[must_use]
-    pub fn moved(&self, reach: Move, spread: Spread) -> Placement {
-        let spread = if reach.to.is_one() { Spread::One } else { spread };
+    pub fn moved(&self, reach: &Move, spread: Spread) -> Placement {
+        let spread = match &reach.to {
+            to if to.is_first() => Spread::One,
+            // (In one shard, rows of any key lie together: a key of no columns says so.)
+            to if to.is_one() => Spread::ByKey(vec![], to.clone()),
+            _ => spread,
+        };
         let Placement { across, within } = self.clone();
         match reach.scope {
             ShardScope::Flat => Placement { across: spread.clone(), within: spread },
@@ -111,7 +123,13 @@ impl fmt::Display for Spread {
             Spread::Arbitrary => write!(f, "arbitrary"),
             Spread::ByKey(columns, To::Same) => write!(f, "by key ({})", columns.join(", ")),
             Spread::ByKey(columns, To::Shards(n)) => write!(f, "by key ({}) in {n} shards", columns.join(", ")),
+            Spread::ByKey(columns, To::Group(group)) if columns.is_empty() => write!(f, "in {group}"),
+            Spread::ByKey(columns, To::Group(group)) => write!(f, "by key ({}) in {group}", columns.join(", ")),
             Spread::ByNumber(column) => write!(f, "by number ({column})"),
+            Spread::Placed { column, shards } => {
+                let shards = shards.iter().map(ToString::to_string).collect::<Vec<_>>();
+                write!(f, "by number ({column}) in shards {}", shards.join(", "))
+            }
             Spread::Packed { column, .. } => write!(f, "packed by ({column})"),
             Spread::Replicated => write!(f, "replicated"),
             Spread::One => write!(f, "in one shard"),

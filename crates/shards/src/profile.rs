@@ -49,8 +49,22 @@ impl ShardRun {
         self.counts().iter().enumerate().flat_map(of_shard).collect()
     }
 
+    /// The *skew* of each movement so far: the rows that came to its fullest shard, over their mean
+    /// over all shards. 1 is even; the number of shards is all rows in one. None for steps that are
+    /// no movement, or have moved nothing.
+    pub fn skews(&self) -> Vec<Option<f64>> {
+        let shards: Vec<Vec<StepCounts>> = self.counts().iter().map(ShardCounts::steps).collect();
+        let skew = |(step, is_movement): (usize, bool)| {
+            let rows = shards.iter().filter_map(|steps| steps.get(step)).map(|counts| counts.rows_out);
+            let (most, sum) = rows.fold((0, 0), |(most, sum), rows| (rows.max(most), sum + rows));
+            (is_movement && sum > 0).then(|| most as f64 * shards.len() as f64 / sum as f64)
+        };
+        self.are_movements().enumerate().map(skew).collect()
+    }
+
     /// The [profile](ShardRun::profile) as rows: `shard`, `step`, `action`, rows and batches, rows
-    /// `hashed`, `kept`, moved `near` and `far`, `bytes`, `cpu_ms`, `queued`, `frontier`, `lag`.
+    /// `hashed`, `kept`, moved `near` and `far`, `bytes` that left the shard, `bytes_kept`,
+    /// `bytes_near`, `bytes_far`, `cpu_ms`, `queued`, `frontier`, `lag`.
     ///
     /// # Errors
     /// `Internal` when they cannot be made, which is a bug.
@@ -78,6 +92,9 @@ impl ShardRun {
             ("near", counted(|counts| counts.moved.rows_near)),
             ("far", counted(|counts| counts.moved.rows_far)),
             ("bytes", counted(|counts| counts.moved.bytes)),
+            ("bytes_kept", counted(|counts| counts.moved.bytes_kept)),
+            ("bytes_near", counted(|counts| counts.moved.bytes_near())),
+            ("bytes_far", counted(|counts| counts.moved.bytes_far)),
             ("cpu_ms", Arc::new(millis)),
             ("queued", numbers(&|step| Some(step.queued as u64))),
             ("frontier", Arc::new(frontiers.collect::<Int64Array>())),

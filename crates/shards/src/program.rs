@@ -16,7 +16,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::ScalarValue;
 
 use crate::dataset::Dataset;
-use crate::layout::{Layout, Move, ShardScope, To};
+use crate::layout::{Layout, Move};
 
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
@@ -107,6 +107,8 @@ pub enum ActionKind {
         fan_out: u32,
         /// Branches in all.
         width: u32,
+        /// The shards that branches lie in by turns; `None` for all of the layout.
+        places: Option<Arc<[usize]>>,
     },
     /// By the column `branch`.
     ToBranch,
@@ -451,15 +453,7 @@ fn asked(frame: Frame, inputs: Vec<Arc<ProgramStep>>) -> Result<ProgramStep, Err
 }
 
 fn moved(input: &Arc<ProgramStep>, kind: ActionKind, reach: Move) -> Result<ProgramStep, Error> {
-    if let To::Shards(shards) = reach.to {
-        let there = input.layout.shards();
-        if reach.scope != ShardScope::Flat {
-            return Err(Error::invalid("a number of shards is said of movement among all of them only"));
-        }
-        if shards == 0 || shards > there {
-            return Err(Error::invalid(format!("rows cannot move to {shards} shards: there are {there}")));
-        }
-    }
+    reach.check(input.layout)?;
     let (schema, key, layout) = (input.schema.clone(), input.key.clone(), input.layout);
     Ok(ProgramStep { verb: Verb::Move { kind, reach }, inputs: vec![Arc::clone(input)], schema, key, layout })
 }

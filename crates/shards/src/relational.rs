@@ -9,7 +9,7 @@ use anabranch_plan::temporal::Verb;
 use anabranch_plan::{AggregateFunction, Node, Plan, RankedBy, TopK};
 use datafusion_expr::Expr;
 
-use crate::layout::To;
+use crate::layout::{ShardGroup, To};
 use crate::linear::Partial;
 use crate::own_values::is_by_own_values;
 use crate::placement::{Placement, Spread};
@@ -37,7 +37,8 @@ struct KnownRows {
 /// The node that needs to see all rows, or whole results, as words for a message.
 pub fn known(plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Result<(Placement, Option<Partial>), String> {
     let KnownRows { places: [across, within], partial } = rows(plan, inputs)?;
-    Ok((Placement { across: to_spread(across, plan), within: to_spread(within, plan) }, partial))
+    let spread = |place| to_spread(place, plan, inputs);
+    Ok((Placement { across: spread(across), within: spread(within) }, partial))
 }
 
 fn rows(plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Result<KnownRows, String> {
@@ -101,11 +102,15 @@ fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
         columns.map_or(PlanPlacement::Arbitrary, |columns| PlanPlacement::Together { rule, columns })
     };
     match spread {
-        Spread::Arbitrary => PlanPlacement::Arbitrary,
+        // (Branches that are merged have no place that is known.)
+        Spread::Arbitrary | Spread::Placed { .. } => PlanPlacement::Arbitrary,
         Spread::Replicated => PlanPlacement::Replicated,
         Spread::One => PlanPlacement::One,
         Spread::ByKey(columns, To::Same) => together(PlacementRule::Hash(None), columns),
         Spread::ByKey(columns, To::Shards(shards)) => together(PlacementRule::Hash(Some(*shards)), columns),
+        // (In the shards without rows, an aggregate of nothing is a row.)
+        Spread::ByKey(columns, To::Group(_)) if columns.is_empty() => PlanPlacement::Arbitrary,
+        Spread::ByKey(columns, To::Group(group)) => together(PlacementRule::Ranges(rule_of(group)), columns),
         Spread::ByNumber(column) => together(PlacementRule::Number, std::slice::from_ref(column)),
         Spread::Packed { source, column } => {
             together(PlacementRule::Ranges(source.clone()), std::slice::from_ref(column))
@@ -113,7 +118,22 @@ fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
     }
 }
 
-fn to_spread(place: PlanPlacement, plan: &Plan) -> Spread {
+/// What tells the hashes of a group apart from other rules: no source has such a name.
+fn rule_of(group: &ShardGroup) -> String {
+    format!("\0{group}")
+}
+
+/// The group of the inputs that a rule is of.
+fn group_of(rule: &str, inputs: &[(&Placement, Option<&Partial>)]) -> Option<ShardGroup> {
+    let spreads = inputs.iter().flat_map(|(placement, _)| [&placement.across, &placement.within]);
+    let mut groups = spreads.filter_map(|spread| match spread {
+        Spread::ByKey(_, To::Group(group)) => Some(group),
+        _ => None,
+    });
+    groups.find(|group| rule_of(group) == rule).cloned()
+}
+
+fn to_spread(place: PlanPlacement, plan: &Plan, inputs: &[(&Placement, Option<&Partial>)]) -> Spread {
     let PlanPlacement::Together { rule, columns } = place else {
         return match place {
             PlanPlacement::Replicated => Spread::Replicated,
@@ -125,7 +145,10 @@ fn to_spread(place: PlanPlacement, plan: &Plan) -> Spread {
     match rule {
         PlacementRule::Hash(shards) => Spread::ByKey(names, shards.map_or(To::Same, To::Shards)),
         PlacementRule::Number => Spread::ByNumber(names.swap_remove(0)),
-        PlacementRule::Ranges(source) => Spread::Packed { source, column: names.swap_remove(0) },
+        PlacementRule::Ranges(rule) => match group_of(&rule, inputs) {
+            Some(group) => Spread::ByKey(names, To::Group(group)),
+            None => Spread::Packed { source: rule, column: names.swap_remove(0) },
+        },
     }
 }
 

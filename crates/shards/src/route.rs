@@ -22,7 +22,7 @@ pub struct Movement<'a> {
     /// Which rows go where.
     pub kind: &'a ActionKind,
     /// How far.
-    pub reach: Move,
+    pub reach: &'a Move,
     /// Columns of the rows.
     pub schema: &'a Schema,
     /// Number of the batch in its shard.
@@ -63,22 +63,21 @@ pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usi
             parts.into_iter().map(keyed).collect()
         }
         ActionKind::Broadcast => {
-            let targets = match reach.to {
+            let targets = match &reach.to {
                 To::Same => layout.peers(shard, reach.scope),
-                To::Shards(shards) => (0..shards).collect(),
+                chosen => chosen.chosen(layout.shards()),
             };
             return Ok(targets.into_iter().map(|target| as_they_are((target, batch.clone()))).collect());
         }
         ActionKind::Multicast(targets) => multicast(batch, targets, layout)?,
-        ActionKind::Split { nodes, fan_out, width } => {
+        ActionKind::Split { nodes, fan_out, width, places } => {
+            let shard_of = |branch: i64| shard_of(branch, layout, places.as_deref());
             let level = SplitLevel { nodes: (*nodes).into(), fan_out: (*fan_out).into(), width: (*width).into() };
             let (all, others) = level.handed(batch, schema)?;
             if let Some((node, rows)) = all {
                 for piece in handed::pieces(&rows) {
-                    handed.extend(by_shard(level.children(node), layout).map(|(target, branches)| RoutedRows {
-                        target,
-                        rows: piece.clone(),
-                        branches: Some(branches),
+                    handed.extend(by_shard(level.children(node), layout, shard_of).map(|(target, branches)| {
+                        RoutedRows { target, rows: piece.clone(), branches: Some(branches) }
                     }));
                 }
             }
@@ -94,11 +93,17 @@ pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usi
                 }
                 false => level.children(at.value(row)).for_each(send),
             };
-            branched(batch, schema, children, layout)?
+            branched(batch, schema, children, layout, shard_of)?
         }
         ActionKind::ToBranch => {
             let branches = numbers(batch, schema, BRANCH)?;
-            branched(batch, schema, |row, send| send(branches.value(row)), layout)?
+            branched(
+                batch,
+                schema,
+                |row, send| send(branches.value(row)),
+                layout,
+                |branch| shard_of(branch, layout, None),
+            )?
         }
         // (Which splitter is chosen does not matter to rows: those behind it go by their own
         // columns.)
@@ -151,15 +156,20 @@ impl SplitLevel {
 }
 
 /// Branches by the shards that they lie in.
-fn by_shard(branches: impl Iterator<Item = i64>, layout: Layout) -> impl Iterator<Item = (usize, Vec<i64>)> {
+fn by_shard(
+    branches: impl Iterator<Item = i64>,
+    layout: Layout,
+    shard_of: impl Fn(i64) -> usize,
+) -> impl Iterator<Item = (usize, Vec<i64>)> {
     let mut shards: Vec<Vec<i64>> = vec![Vec::new(); layout.shards()];
-    branches.for_each(|branch| shards[shard_of(branch, layout)].push(branch));
+    branches.for_each(|branch| shards[shard_of(branch)].push(branch));
     shards.into_iter().enumerate().filter(|(_, branches)| !branches.is_empty())
 }
 
-/// Where a branch lies.
-fn shard_of(branch: i64, layout: Layout) -> usize {
-    branch.rem_euclid(layout.shards() as i64) as usize
+/// Where a branch lies: in the shards of the list by turns, or in all.
+fn shard_of(branch: i64, layout: Layout, places: Option<&[usize]>) -> usize {
+    let turn = |shards: usize| branch.rem_euclid(shards as i64) as usize;
+    places.map_or_else(|| turn(layout.shards()), |places| places[turn(places.len())])
 }
 
 fn multicast(batch: &Batch, targets: &Targets, layout: Layout) -> Result<Vec<Batch>, Error> {
@@ -186,11 +196,12 @@ fn branched(
     schema: &Schema,
     branches: impl Fn(usize, &mut dyn FnMut(i64)),
     layout: Layout,
+    shard_of: impl Fn(i64) -> usize,
 ) -> Result<Vec<Batch>, Error> {
     let mut rows: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default(); layout.shards()];
     for row in 0..batch.len() {
         branches(row, &mut |branch| {
-            let (rows, numbers) = &mut rows[shard_of(branch, layout)];
+            let (rows, numbers) = &mut rows[shard_of(branch)];
             rows.push(row as u32);
             numbers.push(branch);
         });
@@ -245,7 +256,7 @@ mod tests {
 
     fn sprayed(batch: &Batch, sequence: u64, shards: usize) -> (usize, Batch) {
         let schema = Schema::new(Vec::<Field>::new());
-        let movement = Movement { kind: &ActionKind::Spray, reach: Move::FLAT, schema: &schema, sequence };
+        let movement = Movement { kind: &ActionKind::Spray, reach: &Move::FLAT, schema: &schema, sequence };
         let mut parts = routed(batch, &movement, Layout::flat(shards), 0).unwrap();
         assert_eq!(parts.len(), 1);
         let RoutedRows { target, rows, .. } = parts.remove(0);

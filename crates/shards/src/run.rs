@@ -4,6 +4,7 @@
 //! error of any shard stops the run and is returned by every call that follows; row errors come out
 //! with the results.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
@@ -27,6 +28,9 @@ use crate::traffic::CLIENT;
 /// Messages under way before the client waits.
 const MESSAGES_MAX: usize = 256;
 
+/// Bytes of rows under way before the client waits, unless it says another number: 64 MiB.
+const BYTES_MAX: usize = 1 << 26;
+
 /// Rows asked of a source at once.
 const ROWS_MAX: usize = 8192;
 
@@ -36,6 +40,8 @@ pub struct ShardRun {
     group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
+    /// Sources and shards that are idle.
+    idle: BTreeSet<(usize, usize)>,
     /// For each step that is a packed source, what its shards hold.
     ranges: Vec<Option<Ranges>>,
     outcome: RunOutcome,
@@ -43,6 +49,8 @@ pub struct ShardRun {
     errors: RowErrors,
     /// Whether rows were handed out.
     has_given: bool,
+    /// Bytes of rows under way before the client waits.
+    bytes_max: usize,
     /// What stops it.
     stop: Interrupt,
 }
@@ -123,10 +131,12 @@ impl Shards {
             tasks,
             group,
             frontiers,
+            idle: BTreeSet::new(),
             ranges,
             outcome,
             errors: RowErrors::default(),
             has_given: false,
+            bytes_max: BYTES_MAX,
             stop: Interrupt::new(),
         };
         run.send_datasets()?;
@@ -156,6 +166,7 @@ impl ShardRun {
         if let Some(ranges) = &mut self.ranges[task] {
             ranges.note(source, shard, &batch)?;
         }
+        self.idle.remove(&(task, shard));
         self.send(shard, task, Load::Rows(batch))
     }
 
@@ -165,6 +176,33 @@ impl ShardRun {
     /// `Invalid` when there is no such source or shard; that of a shard that failed.
     pub fn advance(&mut self, source: &str, shard: usize, time: Time) -> Result<(), Error> {
         let task = self.source(source, shard)?;
+        self.idle.remove(&(task, shard));
+        self.promise(task, shard, time)?;
+        self.promise_idle(task)
+    }
+
+    /// Says that nothing comes into a shard of a source for now: from here on its promises are
+    /// those of the source's other shards, so that none of them waits for it. A push or an advance
+    /// of its own ends that. Rows that come later than the others have promised are an error, as
+    /// those of any shard. A shard that is at its end needs no such word.
+    ///
+    /// # Errors
+    /// As for [`advance`](ShardRun::advance).
+    pub fn idle(&mut self, source: &str, shard: usize) -> Result<(), Error> {
+        let task = self.source(source, shard)?;
+        self.idle.insert((task, shard));
+        self.promise_idle(task)
+    }
+
+    /// Promises for the idle shards of a source what all others have promised.
+    fn promise_idle(&mut self, task: usize) -> Result<(), Error> {
+        let (idle, awake): (Vec<usize>, Vec<usize>) =
+            (0..self.shards()).partition(|shard| self.idle.contains(&(task, *shard)));
+        let Some(time) = awake.into_iter().map(|shard| self.frontiers[task][shard]).min() else { return Ok(()) };
+        idle.into_iter().try_for_each(|shard| self.promise(task, shard, time))
+    }
+
+    fn promise(&mut self, task: usize, shard: usize, time: Time) -> Result<(), Error> {
         if time <= self.frontiers[task][shard] {
             return Ok(());
         }
@@ -297,6 +335,19 @@ impl ShardRun {
         Ok(())
     }
 
+    /// Bounds the bytes of rows under way, which are 64 MiB at most if it is not called: rows that
+    /// were pushed, or sent from shard to shard, and are not taken yet, as of this process. A push
+    /// waits until its rows have room. Rows that alone are more wait until nothing else is under
+    /// way, and pass. What shards make of rows that were pushed counts, and does not wait.
+    pub fn limit_bytes(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
+    }
+
+    /// Bytes of rows under way now; see [`limit_bytes`](ShardRun::limit_bytes).
+    pub fn bytes_under_way(&self) -> usize {
+        self.group.traffic.bytes_under_way()
+    }
+
     /// What each step hashed and moved so far, in order of the program.
     pub fn moved(&self) -> Vec<(&'static str, Moved)> {
         let mut moved: Vec<(&'static str, Moved)> =
@@ -321,6 +372,11 @@ impl ShardRun {
             Verb::Move { kind, .. } => kind.name(),
         };
         self.tasks.list.iter().map(action).collect()
+    }
+
+    /// Whether each step is a movement, in order of the program.
+    pub(crate) fn are_movements(&self) -> impl Iterator<Item = bool> {
+        self.tasks.list.iter().map(|task| matches!(task.step.verb, Verb::Move { .. }))
     }
 
     /// What each shard has done.
@@ -357,6 +413,9 @@ impl ShardRun {
 
     fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
         self.group.traffic.wait(MESSAGES_MAX, &self.stop)?;
+        if !matches!(load, Load::Frontier(_)) {
+            self.group.traffic.wait_for_room(load.size_bytes(), self.bytes_max, &self.stop)?;
+        }
         let message = Message { task, from: shard, load, owed: None };
         self.group.shards[shard].send(message, &self.group.traffic);
         Ok(())

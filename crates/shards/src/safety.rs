@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anabranch_engine::Error;
 use anabranch_plan::Plan;
 
-use crate::layout::{ShardScope, To};
+use crate::layout::{Move, ShardScope, To};
 use crate::linear::{self, Lies, Partial};
 use crate::placement::{Placement, Spread};
 use crate::program::{ActionKind, BRANCH, ProgramStep, Shards, Verb};
@@ -106,7 +106,8 @@ fn explain(
         Verb::Query { .. } if step.key.is_empty() => "query".to_owned(),
         Verb::Query { .. } => format!("query by ({})", step.key.join(", ")),
         Verb::Move { kind, reach } => {
-            let scope = match (reach.scope, reach.to) {
+            let scope = match (reach.scope, &reach.to) {
+                (_, To::Group(group)) => format!(" to {group}"),
                 (_, To::Shards(shards)) => format!(" to {shards} shards"),
                 (ShardScope::Flat, To::Same) => String::new(),
                 (ShardScope::Local, To::Same) => " local".to_owned(),
@@ -174,7 +175,7 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
             let KnownPlacement { placement, state } = inputs[0].clone();
             Ok(KnownPlacement { placement: placement.kept(&step.key), state })
         }
-        Verb::Move { kind, reach } => Ok(derive_move(step, kind, *reach, &inputs[0])),
+        Verb::Move { kind, reach } => Ok(derive_move(step, kind, reach, &inputs[0])),
         Verb::Query { frame } => {
             let plan = frame.plan()?;
             derive_query(step, &plan, inputs)
@@ -182,22 +183,21 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
     }
 }
 
-fn derive_move(
-    step: &ProgramStep,
-    kind: &ActionKind,
-    reach: crate::layout::Move,
-    input: &KnownPlacement,
-) -> KnownPlacement {
+fn derive_move(step: &ProgramStep, kind: &ActionKind, reach: &Move, input: &KnownPlacement) -> KnownPlacement {
     let spread = match kind {
-        ActionKind::Redistribute => Spread::ByKey(step.key.clone(), reach.to),
+        ActionKind::Redistribute => Spread::ByKey(step.key.clone(), reach.to.clone()),
         ActionKind::Broadcast => Spread::Replicated,
+        ActionKind::Split { places: Some(shards), .. } => {
+            Spread::Placed { column: BRANCH.to_owned(), shards: shards.to_vec() }
+        }
         ActionKind::Split { .. } | ActionKind::ToBranch => Spread::ByNumber(BRANCH.to_owned()),
         ActionKind::Reshard | ActionKind::Multicast(_) | ActionKind::Spray => Spread::Arbitrary,
     };
-    // (Copies in the first shard are as many as they were.)
-    let placement = match (kind, reach.to) {
-        (ActionKind::Broadcast, To::Shards(shards)) if shards < step.layout.shards() => Placement::ARBITRARY,
-        _ => input.placement.moved(reach, spread),
+    // (Copies in one shard are as many as they were.)
+    let copies_some = matches!(kind, ActionKind::Broadcast) && reach.to != To::Same && !reach.to.is_one();
+    let placement = match copies_some {
+        true => Placement::ARBITRARY,
+        false => input.placement.moved(reach, spread),
     };
     let copies = input.placement.touched(reach.scope).into_iter().any(|spread| !spread.is_split());
     let state = match (&input.state, kind) {
@@ -206,9 +206,7 @@ fn derive_move(
         (_, ActionKind::Multicast(_)) => {
             SafetyState::Wrong("a multicast, whose copies are the program's own affair".to_owned())
         }
-        (_, ActionKind::Broadcast) if matches!(reach.to, To::Shards(shards) if shards > 1) => {
-            SafetyState::Wrong("a broadcast to some of the shards".to_owned())
-        }
+        _ if copies_some => SafetyState::Wrong("a broadcast to some of the shards".to_owned()),
         (state, _) => state.clone(),
     };
     KnownPlacement { placement, state }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::dataset::{Dataset, DatasetRows};
 use crate::datasets::dataset_of;
-use crate::layout::{Layout, To};
+use crate::layout::{Layout, ShardGroup, To};
 use crate::placement::{Placement, Spread};
 use crate::program::Shards;
 use crate::run::ShardRun;
@@ -106,7 +106,11 @@ fn spread(spread: &Spread) -> Value {
         Spread::Arbitrary => json!({"lies": "arbitrary"}),
         Spread::ByKey(columns, To::Same) => json!({"lies": "by key", "columns": columns}),
         Spread::ByKey(columns, To::Shards(n)) => json!({"lies": "by key", "columns": columns, "shards": n}),
+        Spread::ByKey(columns, To::Group(group)) => {
+            json!({"lies": "by key", "columns": columns, "group": group.name(), "in": group.shards()})
+        }
         Spread::ByNumber(column) => json!({"lies": "by number", "columns": [column]}),
+        Spread::Placed { column, shards } => json!({"lies": "placed", "columns": [column], "in": shards}),
         Spread::Packed { source, column } => json!({"lies": "packed", "columns": [column], "source": source}),
         Spread::Replicated => json!({"lies": "replicated"}),
         Spread::One => json!({"lies": "in one shard"}),
@@ -157,15 +161,24 @@ fn spread_of(said: &Value) -> Option<Spread> {
     Some(match said["lies"].as_str()? {
         "arbitrary" => Spread::Arbitrary,
         "by key" => {
-            let to = said["shards"].as_u64().map_or(To::Same, |shards| To::Shards(shards as usize));
+            let to = match (said["group"].as_str(), said["shards"].as_u64()) {
+                (Some(name), _) => To::Group(ShardGroup::new(name, numbers(&said["in"])?)),
+                (None, Some(shards)) => To::Shards(shards as usize),
+                (None, None) => To::Same,
+            };
             Spread::ByKey(columns()?, to)
         }
         "by number" => Spread::ByNumber(column()?),
+        "placed" => Spread::Placed { column: column()?, shards: numbers(&said["in"])? },
         "packed" => Spread::Packed { source: said["source"].as_str()?.to_owned(), column: column()? },
         "replicated" => Spread::Replicated,
         "in one shard" => Spread::One,
         _ => return None,
     })
+}
+
+fn numbers(said: &Value) -> Option<Vec<usize>> {
+    said.as_array()?.iter().map(|number| Some(number.as_u64()? as usize)).collect()
 }
 
 fn texts(said: &Value) -> Option<Vec<String>> {

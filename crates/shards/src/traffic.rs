@@ -40,8 +40,10 @@ pub struct Traffic {
 struct TrafficState {
     /// Messages of this process that are not dealt with, here and elsewhere.
     under_way: usize,
-    /// The process whose message ended the rest of this one.
-    engaged_by: Option<usize>,
+    /// Bytes of their rows.
+    bytes_under_way: usize,
+    /// The process whose message ended the rest of this one, and the bytes of its rows.
+    engaged_by: Option<(usize, usize)>,
     error: Option<Error>,
     /// Shards of this process whose counts the client's process has not heard of.
     unsaid: BTreeSet<usize>,
@@ -64,29 +66,38 @@ impl Traffic {
         }
     }
 
-    /// A message was sent.
-    pub fn begin(&self) {
-        self.lock().under_way += 1;
-    }
-
-    /// A message of another process came in. Returns the process to acknowledge it to when it is
-    /// dealt with.
-    pub fn arrived(&self, from: usize) -> Option<usize> {
+    /// A message of so many bytes of rows was sent.
+    pub fn begin(&self, bytes: usize) {
         let mut state = self.lock();
         state.under_way += 1;
+        state.bytes_under_way += bytes;
+    }
+
+    /// Bytes of rows that are under way.
+    pub fn bytes_under_way(&self) -> usize {
+        self.lock().bytes_under_way
+    }
+
+    /// A message of another process came in, of so many bytes of rows. Returns the process to
+    /// acknowledge it to when it is dealt with.
+    pub fn arrived(&self, from: usize, bytes: usize) -> Option<usize> {
+        let mut state = self.lock();
+        state.under_way += 1;
+        state.bytes_under_way += bytes;
         if self.process == CLIENT || state.engaged_by.is_some() {
             return Some(from);
         }
-        state.engaged_by = Some(from);
+        state.engaged_by = Some((from, bytes));
         None
     }
 
-    /// A message was dealt with, and all that follows from it was sent.
-    pub fn end(&self, owed: Option<usize>) {
+    /// A message of so many bytes of rows was dealt with, and all that follows from it was sent.
+    pub fn end(&self, owed: Option<usize>, bytes: usize) {
         if let Some(process) = owed {
-            self.tell(process, WireFrame::Acknowledged);
+            self.tell(process, WireFrame::Acknowledged(bytes));
         }
         let mut state = self.lock();
+        state.bytes_under_way = state.bytes_under_way.saturating_sub(bytes);
         state.under_way = state.under_way.saturating_sub(1);
         if state.under_way == 0 {
             self.rest(&mut state);
@@ -98,7 +109,7 @@ impl Traffic {
     /// Nothing is left to do here: the process that engaged this one is told, after the client's
     /// has heard what was done.
     fn rest(&self, state: &mut TrafficState) {
-        let Some(process) = state.engaged_by else { return };
+        let Some((process, bytes)) = state.engaged_by else { return };
         let unsaid = std::mem::take(&mut state.unsaid);
         if !unsaid.is_empty() {
             state.under_way += unsaid.len();
@@ -108,7 +119,7 @@ impl Traffic {
             return;
         }
         state.engaged_by = None;
-        self.tell(process, WireFrame::Acknowledged);
+        self.tell(process, WireFrame::Acknowledged(bytes));
     }
 
     /// Sends a frame to another process. (A process that has gone away is noticed by its reader.)
@@ -140,8 +151,22 @@ impl Traffic {
     /// # Errors
     /// That of a shard that failed; `Cancelled` when `stop` is triggered, which fails the run.
     pub fn wait(&self, messages_max: usize, stop: &Interrupt) -> Result<(), Error> {
+        self.wait_until(|state| state.under_way <= messages_max, stop)
+    }
+
+    /// Waits until there is room for so many bytes more: no rows are under way, or those that are
+    /// and these are at most `bytes_max`.
+    ///
+    /// # Errors
+    /// As for [`wait`](Traffic::wait).
+    pub fn wait_for_room(&self, bytes: usize, bytes_max: usize, stop: &Interrupt) -> Result<(), Error> {
+        let has_room = |under_way: usize| under_way == 0 || under_way.saturating_add(bytes) <= bytes_max;
+        self.wait_until(|state| has_room(state.bytes_under_way), stop)
+    }
+
+    fn wait_until(&self, is_enough: impl Fn(&TrafficState) -> bool, stop: &Interrupt) -> Result<(), Error> {
         let mut state = self.lock();
-        while state.error.is_none() && state.under_way > messages_max {
+        while state.error.is_none() && !is_enough(&state) {
             if let Err(error) = stop.check() {
                 drop(state);
                 self.fail(error);

@@ -19,6 +19,7 @@ use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
+use crate::moved::Distance;
 use crate::program::{ActionKind, BRANCH, INPUTS, ProgramStep, Verb};
 use crate::route::{Movement, RoutedRows, in_range, routed};
 use crate::split::handed::ConstantColumns;
@@ -96,10 +97,10 @@ fn serve(post: &Post) -> Result<(), Error> {
             break;
         }
         post.traffic.counts[post.shard].unqueue();
-        let owed = message.owed;
+        let (owed, bytes) = (message.owed, message.load.size_bytes());
         shard.receive(message)?;
         post.traffic.counted(post.shard);
-        post.traffic.end(owed);
+        post.traffic.end(owed, bytes);
     }
     Ok(())
 }
@@ -219,7 +220,7 @@ impl Shard<'_, '_> {
     fn take(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
         let step = Arc::clone(&self.post.tasks.list[task].step);
         match (&step.verb, item) {
-            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, *reach, batch),
+            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, reach, batch),
             (Verb::Move { reach, .. }, Item::Frontier(time)) => {
                 for target in step.layout.peers(self.post.shard, reach.scope) {
                     self.send(target, task, Load::Frontier(time));
@@ -287,7 +288,7 @@ impl Shard<'_, '_> {
         batch.compact().with_key(key)
     }
 
-    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: Move, batch: Batch) -> Result<(), Error> {
+    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: &Move, batch: Batch) -> Result<(), Error> {
         let batch = match kind {
             ActionKind::Redistribute => self.keyed(task, batch),
             _ => batch.compact(),
@@ -303,18 +304,13 @@ impl Shard<'_, '_> {
         for part in routed(&batch, &movement, layout, here)? {
             let RoutedRows { target, rows: part, branches } = part;
             let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
-            let bytes = if target == here { 0 } else { (wire::length_in_bytes(&part) + listed) as u64 };
-            self.count(task, |counts| {
-                let moved = &mut counts.moved;
-                let is_near = layout.process(here) == layout.process(target);
-                let counter = match (target == here, is_near) {
-                    (true, _) => &mut moved.rows_kept,
-                    (_, true) => &mut moved.rows_near,
-                    (_, false) => &mut moved.rows_far,
-                };
-                *counter += rows;
-                moved.bytes += bytes;
-            });
+            let bytes = (wire::length_in_bytes(&part) + listed) as u64;
+            let distance = match (target == here, layout.process(here) == layout.process(target)) {
+                (true, _) => Distance::Kept,
+                (_, true) => Distance::Near,
+                (_, false) => Distance::Far,
+            };
+            self.count(task, |counts| counts.moved.count(distance, rows, bytes));
             let rows = match self.post.carry {
                 Carry::Wire if target != here => wired(&part)?,
                 _ => Load::Rows(part),

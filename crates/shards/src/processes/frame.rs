@@ -24,6 +24,9 @@ const HEADER_WORDS: usize = 6;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
+/// Words of the counts of a step.
+const WORDS_OF_COUNTS: usize = 13;
+
 /// Kinds of errors, by their number in a frame.
 const KINDS: [ErrorKind; 6] = [
     ErrorKind::Invalid,
@@ -47,8 +50,9 @@ pub enum WireFrame {
     },
     /// A result, to the client's process.
     Said(Said),
-    /// One earlier frame of the receiver, and all that followed from it, was dealt with.
-    Acknowledged,
+    /// One earlier frame of the receiver, whose rows were so many bytes, and all that followed from
+    /// it, was dealt with.
+    Acknowledged(usize),
     /// What each step has done so far in a shard of the sender.
     Counted {
         /// The shard.
@@ -96,7 +100,7 @@ impl WireFrame {
             WireFrame::Program(text) => (tag::PROGRAM, [0; 4], text.clone().into_bytes()),
             WireFrame::Message { target, message } => message_parts(*target, message)?,
             WireFrame::Said(Said { shard, item }) => said_parts(*shard as u64, item)?,
-            WireFrame::Acknowledged => (tag::ACKNOWLEDGED, [0; 4], vec![]),
+            WireFrame::Acknowledged(bytes) => (tag::ACKNOWLEDGED, [*bytes as u64, 0, 0, 0], vec![]),
             WireFrame::Counted { shard, steps } => {
                 let payload = steps.iter().flat_map(words_of_counts).flat_map(u64::to_le_bytes).collect();
                 (tag::COUNTED, [*shard as u64, 0, 0, 0], payload)
@@ -148,7 +152,7 @@ impl WireFrame {
             tag::SAID_ROWS => said(Item::Rows(batch(&payload)?)),
             tag::SAID_FRONTIER => said(Item::Frontier(time)),
             tag::SAID_ERRORS => said(Item::Errors(batch(&payload)?)),
-            tag::ACKNOWLEDGED => WireFrame::Acknowledged,
+            tag::ACKNOWLEDGED => WireFrame::Acknowledged(first),
             tag::COUNTED => WireFrame::Counted { shard: first, steps: counts(&payload) },
             tag::FAILED => WireFrame::Failed(failed(words, &payload)?),
             tag::STOP => WireFrame::Stop,
@@ -213,9 +217,9 @@ fn failed(words: &[u64], payload: &[u8]) -> io::Result<Error> {
     Ok(error)
 }
 
-fn words_of_counts(counts: &StepCounts) -> [u64; 11] {
+fn words_of_counts(counts: &StepCounts) -> [u64; WORDS_OF_COUNTS] {
     let StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier } = *counts;
-    let Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes } = moved;
+    let Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far } = moved;
     let frontier = frontier.cast_unsigned();
     [
         rows_in,
@@ -228,17 +232,19 @@ fn words_of_counts(counts: &StepCounts) -> [u64; 11] {
         rows_near,
         rows_far,
         bytes,
+        bytes_kept,
+        bytes_far,
         frontier,
     ]
 }
 
 fn counts(payload: &[u8]) -> Vec<StepCounts> {
     let words: Vec<u64> = words_of(payload).collect();
-    let (steps, _) = words.as_chunks::<11>();
-    let of = |words: &[u64; 11]| {
+    let (steps, _) = words.as_chunks::<WORDS_OF_COUNTS>();
+    let of = |words: &[u64; WORDS_OF_COUNTS]| {
         let [rows_in, batches_in, rows_out, batches_out, cpu_nanos, rest @ ..] = *words;
-        let [rows_hashed, rows_kept, rows_near, rows_far, bytes, frontier] = rest;
-        let moved = Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes };
+        let [rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far, frontier] = rest;
+        let moved = Moved { rows_hashed, rows_kept, rows_near, rows_far, bytes, bytes_kept, bytes_far };
         StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos, moved, frontier: frontier.cast_signed() }
     };
     steps.iter().map(of).collect()
@@ -283,6 +289,7 @@ mod tests {
     fn errors_and_promises_are_read_as_they_were_written() {
         let error = Error::data("a row").with_hint("Mend it.");
         assert!(matches!(round_trip(&WireFrame::Failed(error.clone())), WireFrame::Failed(found) if found == error));
+        assert!(matches!(round_trip(&WireFrame::Acknowledged(77)), WireFrame::Acknowledged(77)));
         let message = Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None };
         let WireFrame::Message { target: 2, message } = round_trip(&WireFrame::Message { target: 2, message }) else {
             panic!("another frame");
@@ -295,7 +302,8 @@ mod tests {
         };
         let Load::Branches(rows, branches) = message.load else { panic!("another message") };
         assert!(matches!(*rows, Load::Wire(bytes) if bytes == [1, 2, 3]) && branches == [5, -1]);
-        let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5 };
+        let (bytes_kept, bytes_far) = (12, 13);
+        let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5, bytes_kept, bytes_far };
         let (rows_in, batches_in, rows_out, batches_out) = (6, 7, 8, 9);
         let counts = StepCounts { rows_in, batches_in, rows_out, batches_out, cpu_nanos: 10, moved, frontier: -11 };
         let frame = WireFrame::Counted { shard: 12, steps: vec![counts, StepCounts::NONE] };

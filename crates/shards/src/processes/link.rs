@@ -94,14 +94,14 @@ impl Inlet {
                 self.check_shard(said.shard)?;
                 // (A client that has gone away stops the run.)
                 let _ = self.client.send(said);
-                self.traffic.tell(self.from, WireFrame::Acknowledged);
+                self.traffic.tell(self.from, WireFrame::Acknowledged(0));
             }
             WireFrame::Counted { shard, steps } => {
                 self.check_shard(shard)?;
                 self.traffic.counted_there(shard, steps);
-                self.traffic.tell(self.from, WireFrame::Acknowledged);
+                self.traffic.tell(self.from, WireFrame::Acknowledged(0));
             }
-            WireFrame::Acknowledged => self.traffic.end(None),
+            WireFrame::Acknowledged(bytes) => self.traffic.end(None, bytes),
             WireFrame::Failed(error) => self.traffic.fail(error),
             WireFrame::Stop => {}
         }
@@ -116,7 +116,7 @@ impl Inlet {
         if message.task >= self.tasks {
             return Err(self.stray(format!("step {}, of {}", message.task, self.tasks)));
         }
-        let owed = self.traffic.arrived(self.from);
+        let owed = self.traffic.arrived(self.from, message.load.size_bytes());
         // (A shard that has gone away has said why.)
         self.traffic.counts[target].queue();
         let _ = inbox.send(Message { owed, ..message });

@@ -19,13 +19,15 @@ pub mod cost;
 pub mod handed;
 pub mod local;
 
+use std::sync::Arc;
+
 use anabranch_engine::Error;
 use anabranch_engine::frame::{Expr, Frame, FrameAggregate, UserOperator, col, floor_div, lit};
 use arrow::datatypes::DataType;
 use datafusion_common::ScalarValue;
 use datafusion_expr::{cast, when};
 
-use crate::layout::Move;
+use crate::layout::{Layout, Move};
 use crate::program::{ActionKind, ROUTE, Shards};
 
 pub use crate::program::BRANCH;
@@ -65,6 +67,11 @@ pub struct Branches {
     plan: SplitPlan,
     /// Whether rows are broadcast.
     broadcasts: bool,
+    /// The rows with their routes, before they are split; `None` once something was done with the
+    /// branches.
+    routed: Option<Shards>,
+    /// Names of the stream's columns.
+    names: Vec<String>,
 }
 
 impl Shards {
@@ -90,20 +97,37 @@ impl Shards {
         };
         if let Some(error) = refused {
             let rows = Shards::failed(error);
-            return Branches { rows, width, fan_outs, plan, broadcasts: broadcast.is_some() };
+            let broadcasts = broadcast.is_some();
+            return Branches { rows, width, fan_outs, plan, broadcasts, routed: None, names };
         }
         let broadcasts = broadcast.is_some();
         let rows = self.rekey([]);
         // (The router opens no batch: routes are computed by the splitters.)
         let rows = if plan == SplitPlan::Para { rows.spread(ActionKind::Spray) } else { rows };
-        let mut rows = rows.query(|rows| routed(rows, &names, route, broadcast));
-        let mut nodes = 1;
-        for &fan_out in &fan_outs {
-            rows = rows.spread(ActionKind::Split { nodes, fan_out, width });
-            nodes = nodes.saturating_mul(fan_out);
-        }
-        let rows = rows.in_branches(&names);
-        Branches { rows, width, fan_outs, plan, broadcasts }
+        let routed = rows.query(|rows| routed(rows, &names, route, broadcast));
+        let rows = split_by(&routed, &names, width, &fan_outs, None);
+        Branches { rows, width, fan_outs, plan, broadcasts, routed: Some(routed), names }
+    }
+}
+
+/// The branches of rows with their routes, level by level.
+fn split_by(routed: &Shards, names: &[String], width: u32, fan_outs: &[u32], places: Option<&Arc<[usize]>>) -> Shards {
+    let (mut rows, mut nodes) = (routed.clone(), 1u32);
+    for &fan_out in fan_outs {
+        rows = rows.spread(ActionKind::Split { nodes, fan_out, width, places: places.cloned() });
+        nodes = nodes.saturating_mul(fan_out);
+    }
+    rows.in_branches(names)
+}
+
+/// Those of these shards that a layout has, in their order.
+fn places(shards: &[usize], layout: Layout) -> Result<Arc<[usize]>, Error> {
+    let there = layout.shards();
+    let places: Vec<usize> = shards.iter().copied().filter(|shard| *shard < there).collect();
+    match places.is_empty() {
+        false => Ok(places.into()),
+        true => Err(Error::invalid(format!("branches are placed in shards {shards:?}: none of them is there"))
+            .with_hint(format!("Shards are numbered 0 to {}.", there - 1))),
     }
 }
 
@@ -127,16 +151,32 @@ fn routed(rows: Frame, names: &[String], route: Expr, broadcast: Option<Expr>) -
 }
 
 impl Branches {
+    /// The same branches, in shards of a list: branch `j` lies in its `j`-th shard, and from its
+    /// beginning again where there are more branches than shards in it. A shard that is named twice
+    /// takes twice as many; one that the layout does not have is passed over. The nodes of a tree
+    /// lie there too. Say it right after `split`; a list without a shard of the layout is an error.
+    #[must_use]
+    pub fn placed(&self, shards: &[usize]) -> Branches {
+        let rows = match (&self.routed, self.rows.step()) {
+            (_, Err(error)) => Err(error),
+            (None, _) => Err(Error::invalid("branches are placed after something was done with them")
+                .with_hint("Say placed(..) right after split(..).")),
+            (Some(routed), Ok(step)) => places(shards, step.layout)
+                .map(|places| split_by(routed, &self.names, self.width, &self.fan_outs, Some(&places))),
+        };
+        Branches { rows: rows.unwrap_or_else(Shards::failed), ..self.clone() }
+    }
+
     /// A query in each branch by itself.
     #[must_use]
     pub fn map(&self, query: impl FnOnce(Frame) -> Frame) -> Branches {
-        Branches { rows: self.rows.query(query), ..self.clone() }
+        Branches { rows: self.rows.query(query), routed: None, ..self.clone() }
     }
 
     /// A user's operator in each branch by itself: see [`Shards::operator`].
     #[must_use]
     pub fn operator(&self, operator: impl UserOperator) -> Branches {
-        Branches { rows: self.rows.operator(operator), ..self.clone() }
+        Branches { rows: self.rows.operator(operator), routed: None, ..self.clone() }
     }
 
     /// Names of the columns of the branches, in order.

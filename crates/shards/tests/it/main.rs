@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocated;
+mod contents;
 mod cost;
 mod dataset;
 mod fft;
@@ -10,9 +11,11 @@ mod grouped;
 mod handed;
 mod inputs;
 mod load;
+mod locations;
 mod movement;
 mod packed;
 mod periods;
+mod placed;
 mod plans;
 mod processes;
 mod profile;
@@ -21,3 +24,4 @@ mod split;
 mod sql_programs;
 mod sql_records;
 mod support;
+mod wide;

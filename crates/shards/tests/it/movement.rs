@@ -187,6 +187,40 @@ fn a_silent_source_holds_up_those_of_its_scope() {
     assert_eq!(frontiers(Move::GLOBAL), [10, i64::MIN, 10, i64::MIN]);
 }
 
+/// Statement A8: a shard that is idle, or at its end, does not hold up the others.
+#[test]
+fn an_idle_shard_follows_the_others() {
+    let row = |time: i64| vec![Event::point(time, [1i64.into(), 2i64.into(), 3i64.into()])];
+    let mut run = source("l", Layout::grid(2, 2)).reshard(Move::FLAT).run().unwrap();
+    let frontiers = |run: &mut anabranch_shards::ShardRun| {
+        let mut frontiers = run.drain().unwrap().frontiers;
+        frontiers.dedup();
+        frontiers
+    };
+    for shard in 0..3 {
+        run.advance("l", shard, 10 + shard as i64).unwrap();
+    }
+    assert_eq!(frontiers(&mut run), [i64::MIN]);
+    run.idle("l", 3).unwrap();
+    assert_eq!(frontiers(&mut run), [10]);
+    run.advance("l", 0, 20).unwrap();
+    assert_eq!(frontiers(&mut run), [11]);
+    // What comes is held against what was promised, and ends it.
+    let error = run.push("l", 3, row(10)).unwrap_err();
+    assert_eq!(error.message, "a row of source \"l\" at 10 comes after shard 3 was complete before 11");
+    run.push("l", 3, row(11)).unwrap();
+    for shard in 0..3 {
+        run.advance("l", shard, 30).unwrap();
+    }
+    assert_eq!(frontiers(&mut run), [11]);
+    run.advance("l", 3, i64::MAX).unwrap();
+    assert_eq!(frontiers(&mut run), [30]);
+    // Idle shards follow one that has ended to its end.
+    (0..3).for_each(|shard| run.idle("l", shard).unwrap());
+    assert_eq!(frontiers(&mut run), [i64::MAX]);
+    run.idle("l", 4).unwrap_err();
+}
+
 #[test]
 fn one_shard_is_a_place_to_go() {
     cases("one shard", 8, |rng| {

@@ -90,6 +90,25 @@ fn plans_of_figure_4_join_what_one_shard_joins() {
     }
 }
 
+/// Statement A10, of semi joins: rows of the left that have a pair, by the three plans.
+#[test]
+fn plans_of_figure_4_find_what_has_a_pair() {
+    let has_pair = "SELECT k, j, x FROM shard WHERE EXISTS (SELECT 1 FROM other WHERE other.k = shard.k)";
+    for plan in 0..3 {
+        same_as_one_shard(&format!("semi join {plan}"), |layout| {
+            let (l, r) = (source("l", layout).rekey(["k"]), source("r", layout).rekey(["k"]));
+            match plan {
+                0 => l.redistribute(Move::FLAT).sql_with(&r.redistribute(Move::FLAT), has_pair),
+                1 => l.sql_with(&r.broadcast(Move::GLOBAL).broadcast(Move::LOCAL), has_pair),
+                _ => {
+                    let right = r.broadcast(Move::GLOBAL).redistribute(Move::LOCAL);
+                    l.redistribute(Move::LOCAL).sql_with(&right, has_pair)
+                }
+            }
+        });
+    }
+}
+
 #[test]
 fn a_full_join_with_a_replicated_side_is_refused() {
     let full = |l: Frame, r: Frame| l.join(&r, [], [], How::Full);

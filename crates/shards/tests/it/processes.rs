@@ -93,7 +93,10 @@ fn same_as_one_shard(test: &str, layout: Layout, processes: usize, build: fn(Lay
     assert!(expected.len() > 50);
     let (connections, children) = connected(test, processes);
     let mut run = program.run_in(connections).unwrap();
+    // (So few bytes that pushes wait for the other process.)
+    run.limit_bytes(2_000);
     let found = outcome(&mut rng, &mut run, layout.shards(), inputs);
+    assert_eq!(run.bytes_under_way(), 0);
     let far: u64 = run.moved().iter().map(|(_, moved)| moved.rows_far).sum();
     drop(run);
     all_ended(children);
@@ -139,6 +142,7 @@ fn every_drain_waits_for_the_other_process() {
     }
     let (_, moved) = *run.moved().last().unwrap();
     assert_eq!((moved.rows_far, moved.rows_kept), (200, 200));
+    assert!(moved.bytes > 0 && [moved.bytes_kept, moved.bytes_far] == [moved.bytes; 2], "{moved:?}");
     drop(run);
     all_ended(children);
 }

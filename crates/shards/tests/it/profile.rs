@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anabranch_engine::frame::{Event, col, count_rows, sum};
 use anabranch_engine::{ErrorKind, Interrupt};
 use anabranch_shards::{Carry, Layout, Move, Processes, ShardRun, Shards, StepProfile};
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 
 use crate::support::source;
 
@@ -115,4 +117,67 @@ fn a_run_that_is_stopped_fails_soon_and_stays_failed() {
     drop(run);
     stopper.join().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+/// Bytes of a movement: kept, near and far, of all shards.
+fn movement_bytes(run: &ShardRun) -> [u64; 3] {
+    let moved = run.profile().into_iter().map(|step| step.counts.moved);
+    moved.fold([0; 3], |sum, moved| [sum[0] + moved.bytes_kept, sum[1] + moved.bytes_near(), sum[2] + moved.bytes_far])
+}
+
+/// Section 2.9 of SCSQ: bytes by destination. Rows of a grid that go everywhere are kept, near and
+/// far; those that stay in their process are never far; those that go to one shard from itself are
+/// kept.
+#[test]
+fn bytes_are_told_apart_by_how_far_they_go() {
+    let bytes = |layout: Layout, reach: Move| {
+        let mut run = source("l", layout).broadcast(reach).run().unwrap();
+        fed(&mut run, layout.shards());
+        run.finish().unwrap();
+        let [kept, near, far] = movement_bytes(&run);
+        let moved = run.moved();
+        assert_eq!(moved[1].1.bytes, near + far, "bytes that left their shard");
+        [kept, near, far]
+    };
+    let [kept, near, far] = bytes(Layout::grid(2, 2), Move::FLAT);
+    // Each batch goes to its own shard, to one other of the process, and to two of the other one.
+    assert!(kept > 0);
+    assert_eq!([near, far], [kept, 2 * kept]);
+    assert_eq!(bytes(Layout::grid(2, 2), Move::LOCAL), [kept, kept, 0]);
+    assert_eq!(bytes(Layout::grid(2, 2), Move::GLOBAL), [kept, 0, kept]);
+    assert_eq!(bytes(Layout::flat(1), Move::FLAT)[1..], [0, 0]);
+}
+
+#[test]
+fn bytes_by_destination_are_columns_of_the_profile() {
+    let mut run = source("l", Layout::grid(2, 1)).broadcast(Move::FLAT).run().unwrap();
+    fed(&mut run, 2);
+    run.finish().unwrap();
+    let rows = run.profile_rows().unwrap();
+    let sum = |name: &str| -> i64 {
+        let column = rows.batches[0].column_by_name(name).unwrap();
+        column.as_primitive::<Int64Type>().values().iter().sum()
+    };
+    assert!(sum("bytes_kept") > 0);
+    assert_eq!(["bytes", "bytes_near", "bytes_far"].map(sum), [sum("bytes_kept"), 0, sum("bytes_kept")]);
+}
+
+/// Skew is the greatest part over the mean one: all rows in one shard are the number of shards.
+#[test]
+fn the_skew_of_a_movement_is_its_fullest_shard_over_the_mean() {
+    let skew = |rekeyed: &str| {
+        let mut run = source("l", Layout::flat(4)).rekey([rekeyed]).redistribute(Move::FLAT).run().unwrap();
+        for at in 0..1000i64 {
+            let row = Event::start(0, [at.into(), 7i64.into(), at.into()]);
+            run.push("l", at as usize % 4, vec![row]).unwrap();
+        }
+        run.finish().unwrap();
+        let skews = run.skews();
+        assert_eq!(skews[..2], [None, None], "of a source and a rekey");
+        skews[2].unwrap()
+    };
+    assert_eq!(skew("j"), 4.0);
+    assert!((1.0..1.3).contains(&skew("k")), "{}", skew("k"));
+    let run = source("l", Layout::flat(2)).reshard(Move::FLAT).run().unwrap();
+    assert_eq!(run.skews(), [None, None], "nothing has moved");
 }

@@ -1,4 +1,4 @@
-//! Splitting, mapping and merging: statements S1, S2, S6, S7, S12, S14, S15 of SCSQ's functions.
+//! Splitting, mapping and merging: statements S1, S2, S6, S7, S15 of SCSQ's functions.
 
 use std::collections::BTreeMap;
 
