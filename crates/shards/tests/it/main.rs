@@ -15,6 +15,7 @@ mod periods;
 mod plans;
 mod processes;
 mod profile;
+mod program_texts;
 mod safety;
 mod split;
 mod sql_programs;
