@@ -16,6 +16,7 @@ from .types import DataType, Schema
 __all__ = ["Branches", "Shards"]
 
 _SCOPES = ("flat", "local", "global")
+_WIDTH_MAX = 2**32 - 1
 _PLANS = ("auto", "flat", "exp", "max", "para")
 
 
@@ -138,7 +139,8 @@ class Shards:
         return self._moved("broadcast", scope, shards)
 
     def multicast(self, targets: Any) -> "Shards":
-        """Each row to the shards that an expression names: a number, a list of numbers, or NULL."""
+        """Each row to the shards that an expression names: a number, a list of numbers, or NULL.
+        A text is an expression of SQL: ``multicast("k % 4")``."""
         (text,), functions = self._texts([targets])
         return self._new(self._native.multicast(text, functions))
 
@@ -157,8 +159,14 @@ class Shards:
         of ``route``, or to none if it is NULL.
 
         ``plan`` is ``flat``, ``exp``, ``max``, ``para`` or ``auto``; all give the same branches.
-        ``share`` is the part of the rows that are broadcast, for ``max``.
+        ``share`` is the part of the rows that are broadcast, for ``max``. A text is an expression of
+        SQL: ``split(8, "k % 8", broadcast="k IS NULL")``.
         """
+        if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= _WIDTH_MAX:
+            raise ProgrammingError(f"width is a number of branches from 1 to {_WIDTH_MAX}, not {width!r}",
+                                   hint='split(8, ab.col("k") % 8)')
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise ProgrammingError(f"share is a number from 0 to 1, not {share!r}")
         if plan not in _PLANS:
             raise ProgrammingError(f"plan is one of {', '.join(_PLANS)}, not {plan!r}")
         given = [route] if broadcast is None else [route, broadcast]
@@ -226,11 +234,18 @@ class Shards:
         return made
 
     def _texts(self, exprs: Sequence[Any]) -> Tuple[List[str], Any]:
-        """Expressions over the columns, as SQL, and the functions that they call."""
+        """Expressions over the columns, as SQL, and the functions that they call. A text that names
+        no column is SQL already."""
+        for one in exprs:
+            if isinstance(one, (list, tuple, set, dict)):
+                raise ProgrammingError(f"an expression was expected, not {type(one).__name__}",
+                                       hint="a list of shards is ab.concat_list(ab.lit(0), ab.lit(2)), or \"array[0, 2]\"")
         events = self._events(_native.Frame.input("shard", self._native.like(), {}))
         ctx = events._ctx()
-        texts = events._texts([events._expr(one).alias(f"e{at}") for at, one in enumerate(exprs)], ctx)[1]
-        return texts, ctx.functions
+        is_sql = [isinstance(one, str) and one not in self._known for one in exprs]
+        built = [events._expr(one).alias(f"e{at}") for at, one in enumerate(exprs) if not is_sql[at]]
+        made = iter(events._texts(built, ctx)[1])
+        return [one if is_text else next(made) for one, is_text in zip(exprs, is_sql)], ctx.functions
 
     def _moved(self, kind: str, scope: str, shards: Optional[int]) -> "Shards":
         if scope not in _SCOPES:
@@ -336,11 +351,11 @@ def _layout(shards: Any) -> Tuple[int, int]:
     """Processes and shards of each: ``4``, or ``(2, 4)``."""
     if shards is None:
         return 1, os.cpu_count() or 1
-    processes, threads = shards if isinstance(shards, tuple) else (1, shards)
-    for n in (processes, threads):
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ProgrammingError(f"shards is a number from 1, or (processes, shards of each), not {shards!r}")
-    return processes, threads
+    both = shards if isinstance(shards, tuple) else (1, shards)
+    if len(both) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in both):
+        raise ProgrammingError(f"shards is a number from 1, or (processes, shards of each), not {shards!r}",
+                               hint="shards=4, or shards=(2, 4) for two processes of four")
+    return both[0], both[1]
 
 
 def _shards(other: Any) -> Shards:

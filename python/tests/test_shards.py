@@ -144,6 +144,15 @@ def test_rows_go_to_the_shards_that_an_expression_names():
         assert sorted(row[0] for row in run.finish() if row[2] > 0) == [0, 2]
 
 
+def test_texts_of_sql_are_expressions():
+    by_text = views(3).split(10, "ad", "n = 3", plan="exp").merge().run({"views": ROWS})
+    by_expr = views(3).split(10, ab.col("ad"), ab.col("n") == 3).merge().run({"views": ROWS})
+    assert sorted(by_text) == sorted(by_expr)
+    with views(3).multicast("case when n > 0 then n - 1 end").start(checked=False) as run:
+        run.push("views", [(1, n, 0) for n in range(4)])
+        assert sorted((shard, n) for shard, _, diff, _, n, _ in run.finish() if diff > 0) == [(0, 1), (1, 2), (2, 3)]
+
+
 def test_live_rows_come_out_as_time_moves():
     with views(2).rekey("ad").redistribute().query(count).start() as run:
         run.push("views", [(1, 0, 3), (1, 0, 4)], shard=0)
@@ -209,6 +218,21 @@ def test_errors_name_what_is_wrong():
         ab.Events.input("x", {"a": int, "at": int}, time="at").filter(ab.col("a") > 1).shards(2)
     with pytest.raises(ab.ProgrammingError, match="shards is a number from 1"):
         views(0)
+    for wrong in ((2,), (2, 3, 4), "2", 1.5, (2, True)):
+        with pytest.raises(ab.ProgrammingError, match="shards is a number from 1"):
+            views(wrong)
+    for wrong in (2**40, 0, -1, "8", 1.5, True):
+        with pytest.raises(ab.ProgrammingError, match="width is a number of branches"):
+            s.split(wrong, ab.col("ad"))
+    with pytest.raises(ab.ProgrammingError, match="share is a number from 0 to 1"):
+        s.split(4, ab.col("ad"), plan="max", share=2)
+    with pytest.raises(ab.ProgrammingError, match="an expression was expected, not list"):
+        s.multicast([0, 1])
+    for wrong in (1.5, ab.lit("one"), "'one'"):
+        with pytest.raises(ab.Error, match="a multicast names shards by a whole number"):
+            s.multicast(wrong)
+    with pytest.raises(ab.Error, match="the route of a split is a whole number"):
+        s.split(4, "'one'")
     with pytest.raises(ab.ProgrammingError, match="plan is one of"):
         s.split(4, ab.col("ad"), plan="random")
     with pytest.raises(ab.Error, match=r"a row is routed to branch \d of 4"):

@@ -7,6 +7,7 @@
 mod allocator;
 mod append;
 mod arrange;
+mod codecs;
 mod compare;
 mod dashboard;
 mod graphs;

@@ -1,5 +1,5 @@
-//! Sharded streams: keys and movement beside a copy of memory, the plans of Quill's figures 1 and
-//! 4, and what an action costs that does nothing.
+//! Sharded streams: codecs of rows, keys and movement beside a copy of memory, the plans of Quill's
+//! figures 1 and 4, and what an action costs that does nothing.
 //!
 //! Law of the measurement: rows are made before the clock starts; a run is begun, given all its
 //! rows, and drained within it. Bytes are those of the rows' columns. `copy` is the rate of this
@@ -23,6 +23,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::codecs::{BATCH, codecs};
 use crate::measure::{cpu_seconds, warm};
 use crate::report::{self, Spread};
 
@@ -46,7 +47,8 @@ pub struct Options {
 /// When the engine refuses something, or the results cannot be kept.
 pub fn run(options: &Options) -> Result<(), String> {
     warm(2_000);
-    let mut lines = movements(options).map_err(|error| error.to_string())?;
+    let mut lines = codecs(&batches(options.rows, BATCH, 2, 1 << 20), options.runs)?;
+    lines.extend(movements(options).map_err(|error| error.to_string())?);
     lines.push(empty_action().map_err(|error| error.to_string())?);
     lines.extend(figure_1(options).map_err(|error| error.to_string())?);
     lines.extend(figure_4(options).map_err(|error| error.to_string())?);

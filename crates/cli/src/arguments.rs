@@ -164,10 +164,17 @@ pub(crate) struct LinearRoad {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Traffic in which all happens often, for short runs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "input")]
     pub dense: bool,
     /// Seconds of traffic that pass unseen before
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0,
+        value_parser = parse_skipped,
+        allow_negative_numbers = true,
+        conflicts_with = "input"
+    )]
     pub skip: u32,
     /// real, N times real time, or max: each second when the one before has answered
     #[arg(long, value_name = "real|N|max", default_value = "max", value_parser = parse_speed)]
@@ -190,6 +197,13 @@ pub(crate) struct LinearRoad {
     /// Columns of the answers: official (2004) or retail (2016)
     #[arg(long, value_name = "FORM", default_value = "official")]
     pub form: anabranch_linear_road::answer::AnswerForm,
+}
+
+/// As many seconds as `--minutes` may have.
+fn parse_skipped(text: &str) -> Result<u32, String> {
+    let most = 10_080 * 60;
+    let seconds = text.parse::<u32>().ok().filter(|seconds| *seconds <= most);
+    seconds.ok_or_else(|| format!("a whole number of seconds from 0 to {most}"))
 }
 
 /// How fast seconds of traffic follow each other.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use anabranch_engine::frame::{Events, Frame as EngineFrame};
+use anabranch_shards::planned::MoveExpr;
 use anabranch_shards::split::cost::Shares;
 use anabranch_shards::{
     Branches as EngineBranches, Layout, Move, Processes, ShardScope, Shards as Program, SplitPlan, To,
@@ -146,6 +147,7 @@ impl Shards {
     /// Each row to the shards that an expression names.
     fn multicast(&self, py: Python<'_>, text: String, functions: Functions<'_>) -> PyResult<Shards> {
         let exprs = expressions(py, &self.frame(py)?, &[text], &[], &functions)?;
+        MoveExpr::Targets.check(&self.program, &exprs[0]).map_err(|error| raised(py, &error, None))?;
         Shards::checked(py, self.program.multicast_to(exprs[0].clone()))
     }
 
@@ -166,6 +168,12 @@ impl Shards {
         let texts: Vec<String> = std::iter::once(route).chain(broadcast).collect();
         let mut exprs = expressions(py, &self.frame(py)?, &texts, &[], &functions)?.into_iter();
         let Some(route) = exprs.next() else { return Err(PyValueError::new_err("a split has a route")) };
+        let broadcast = exprs.next();
+        let checked = MoveExpr::Route.check(&self.program, &route);
+        let checked = checked.and_then(|()| {
+            broadcast.iter().try_for_each(|broadcast| MoveExpr::Broadcast.check(&self.program, broadcast))
+        });
+        checked.map_err(|error| raised(py, &error, None))?;
         let plan = match plan {
             "flat" => SplitPlan::Flat,
             "exp" => SplitPlan::Exp,
@@ -173,7 +181,7 @@ impl Shards {
             "para" => SplitPlan::Para,
             _ => SplitPlan::Auto,
         };
-        Branches::checked(py, self.program.split(width, route, exprs.next(), plan))
+        Branches::checked(py, self.program.split(width, route, broadcast, plan))
     }
 
     /// The steps, and where rows lie after each.

@@ -4,19 +4,25 @@
 //! that a person has edited ([`read_program`]). Its relations are read once; their rows are in
 //! force from the beginning, spread over the shards piece by piece.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::types::narrowed;
 use anabranch_batch::{Batch, Diffs, TextLimit, Times};
+use anabranch_engine::frame::{Events, Expr};
 use anabranch_engine::{Error, Interrupt, Rows, Session};
-use anabranch_plan::program::{MoveKind, MoveScope, Program, StepAction, read};
+use anabranch_plan::program::{MergeOrder, MoveKind, MoveScope, PlannedSplit, Program, SplitForm, StepAction, read};
+use anabranch_sql::column_type_name;
+use anabranch_sql::output::shown_schema;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::layout::{Layout, Move, ShardScope, To};
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
+use crate::split::SplitPlan;
+use crate::split::cost::Shares;
 
 /// Rows that one shard gets at once, at most.
 const ROWS_PER_PIECE: usize = 4096;
@@ -83,6 +89,8 @@ impl PlannedShards {
                         MoveKind::Broadcast => built[*input].broadcast(reach),
                     }
                 }
+                StepAction::Multicast { input, targets } => multicast(&built[*input], targets),
+                StepAction::Split { input, split } => split_merged(&built[*input], split),
             };
             next.step().map_err(|mut error| {
                 error.message = format!("step \"{}\": {}", step.name, error.message);
@@ -150,6 +158,10 @@ impl RunOutcome {
     /// `Data` when a row is there less than no times, which a wrong program may yield.
     pub fn rows(&self) -> Result<Rows, Error> {
         let changes = consolidate(self.changes().with_times(Times::Constant(0)));
+        if changes.is_empty() {
+            // (Without rows there are no columns to take types from.)
+            return Ok(Rows::new(shown_schema(&self.schema), vec![]));
+        }
         let mut places = Vec::new();
         for row in 0..changes.len() {
             let often = usize::try_from(changes.diffs().get(row)).map_err(|_| {
@@ -168,6 +180,88 @@ impl RunOutcome {
     }
 }
 
+/// The way out for values that are no numbers.
+const TO_NUMBER: &str = "Cast it to bigint, if its values are numbers of shards or branches.";
+
+/// What an expression of a movement says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveExpr {
+    /// The shards of a multicast.
+    Targets,
+    /// The branch of a split.
+    Route,
+    /// Whether a row goes to all branches.
+    Broadcast,
+}
+
+impl MoveExpr {
+    /// Refuses an expression over the rows of a step whose values would say nothing.
+    ///
+    /// # Errors
+    /// `Invalid`, with the type that it has; the step's error of building.
+    pub fn check(self, rows: &Shards, expr: &Expr) -> Result<(), Error> {
+        let frame = Events::input("shard", shown_schema(&rows.step()?.schema)).frame();
+        let schema = frame.select([expr.clone().alias("value")]).schema()?;
+        let field = schema.field(0);
+        let of = field.data_type();
+        let is_number = |of: &DataType| of.is_integer() || *of == DataType::Null;
+        let is_right = match (self, of) {
+            (MoveExpr::Targets, DataType::List(element)) => is_number(element.data_type()),
+            (MoveExpr::Targets | MoveExpr::Route, of) => is_number(of),
+            (MoveExpr::Broadcast, of) => matches!(of, DataType::Boolean | DataType::Null),
+        };
+        if is_right {
+            return Ok(());
+        }
+        let (what, hint) = match self {
+            MoveExpr::Targets => ("a multicast names shards by a whole number or an array of them", TO_NUMBER),
+            MoveExpr::Route => ("the route of a split is a whole number", TO_NUMBER),
+            MoveExpr::Broadcast => ("the broadcast of a split is a condition", "Write a comparison: kind = 'clock'."),
+        };
+        Err(Error::invalid(format!("{what}, not of type {}", column_type_name(field))).with_hint(hint))
+    }
+}
+
+fn multicast(rows: &Shards, targets: &str) -> Shards {
+    expression(rows, targets, MoveExpr::Targets).map_or_else(Shards::failed, |targets| rows.multicast_to(targets))
+}
+
+fn split_merged(rows: &Shards, split: &PlannedSplit) -> Shards {
+    let plan = match split.form {
+        SplitForm::Auto => SplitPlan::Auto,
+        SplitForm::Flat => SplitPlan::Flat,
+        SplitForm::Exp => SplitPlan::Exp,
+        SplitForm::Max { share } => SplitPlan::Max(Shares::broadcast(share)),
+        SplitForm::Para => SplitPlan::Para,
+    };
+    let broadcast = split.broadcast.as_ref().map(|text| expression(rows, text, MoveExpr::Broadcast)).transpose();
+    let branches = expression(rows, &split.route, MoveExpr::Route)
+        .and_then(|route| Ok(rows.split(split.width, route, broadcast?, plan)))
+        .map(|branches| match split.merge {
+            MergeOrder::Any => branches.merge(),
+            MergeOrder::Time => branches.merge_by_time(),
+        });
+    branches.unwrap_or_else(Shards::failed)
+}
+
+/// A text of SQL as an expression over the columns of a step. A text that is a column's name is the
+/// column, whatever its letters.
+fn expression(rows: &Shards, text: &str, of: MoveExpr) -> Result<Expr, Error> {
+    let schema = shown_schema(&rows.step()?.schema);
+    let text = match schema.index_of(text) {
+        Ok(_) => quoted(text),
+        Err(_) => text.to_owned(),
+    };
+    let mut exprs = Events::input("shard", schema).frame().expressions(&[text], &[], &BTreeMap::new())?;
+    let expr = exprs.pop().ok_or_else(|| Error::internal("a text is one expression"))?;
+    of.check(rows, &expr)?;
+    Ok(expr)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 /// Rows that are in force from the beginning.
 fn forever(rows: &RecordBatch) -> Result<Batch, Error> {
     let columns = rows.columns().iter().map(narrowed).collect::<Result<Vec<_>, _>>();
@@ -181,7 +275,6 @@ fn read_relation(
     relation: &str,
     columns: &[String],
 ) -> Result<ReadRelation, Error> {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
     let columns = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };
     // (A relation of another schema is named with a dot.)

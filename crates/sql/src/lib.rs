@@ -61,4 +61,5 @@ pub use syntax::parse::parse;
 pub use syntax::split::{Split, is_complete, split};
 pub use syntax::statement::Parsed;
 pub use syntax::typed_parameters::CastParameters;
+pub use syntax::volatile_calls::volatile_call;
 pub use time::moments;

@@ -48,6 +48,17 @@ fn a_file_that_is_not_in_order_is_named_with_its_line() {
     let ran = place.run(&["linear-road", "--input", "rows"]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("cannot read rows: line 1: a row has 15 fields, but this one has 14"), "{}", ran.err);
+    let wrong: [(&[&str], i32, &str); 5] = [
+        (&["--input", "nowhere"], 1, "cannot read nowhere"),
+        (&["--input", "rows", "--dense"], 2, "cannot be used with"),
+        (&["--input", "rows", "--skip", "5"], 2, "cannot be used with"),
+        (&["--skip", "-1"], 2, "a whole number of seconds from 0 to 604800"),
+        (&["--skip", "9999999999"], 2, "a whole number of seconds from 0 to 604800"),
+    ];
+    for (arguments, code, word) in wrong {
+        let ran = place.run(&[&["linear-road"], arguments].concat());
+        assert!(ran.code == code && ran.err.contains(word), "{arguments:?}: {}", ran.err);
+    }
     let ran = place.run(&["linear-road", "--expressways", "0.3"]);
     assert!(ran.code == 2 && ran.err.contains("in steps of 0.5"), "{}", ran.err);
 }

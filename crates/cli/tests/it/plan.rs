@@ -12,6 +12,11 @@ INSERT INTO ads SELECT i, 'c' || i % 3, i * 1.5 FROM generate_series(0, 6) AS g(
 const QUERY: &str = "SELECT campaign, count(*) AS n, avg(cost) AS cost, max(price) AS price
 FROM views JOIN ads USING (ad) WHERE cost > 2 GROUP BY campaign ORDER BY campaign LIMIT 10";
 
+const SPLIT: &str = "views = db.shards(\"views\", [\"ad\"])
+branches = views.split(4, \"ad % 4\", broadcast=\"ad = 6\", plan=\"exp\").merge()
+result = branches.sql(\"SELECT branch, count(*) AS n FROM shard GROUP BY branch\")
+";
+
 /// Lines of rows that come in no order.
 fn sorted(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -45,6 +50,14 @@ fn a_query_is_written_as_a_program_and_run() {
     assert!(refused.code == 1 && refused.err.contains("depends on the number of shards"), "{}", refused.err);
     let explained = place.run(&["plan", "edited.py", "shop", "--explain"]);
     assert!(explained.good().contains("redistribute: by key (ad)"), "{}", explained.out);
+    // Branches, and a result without rows.
+    place.write("split.py", SPLIT);
+    let ran = place.run(&["plan", "split.py", "shop", "--shards", "2", "--format", "csv"]);
+    let query = "SELECT branch, count(*) AS n FROM SPLIT(views, ad % 4, 4, ad = 6) GROUP BY branch";
+    assert_eq!(sorted(ran.good()), sorted(place.run(&["shop", "--csv", "-c", query]).good()));
+    place.write("none.py", "result = db.shards(\"views\").sql(\"SELECT ad, who FROM shard WHERE cost < 0 LIMIT 0\")\n");
+    let ran = place.run(&["plan", "none.py", "shop", "--format", "csv"]);
+    assert_eq!(ran.good(), "ad,who\n");
     let from_pipe = place.run_with(&["plan", "-", "-c", TABLES, "--format", "csv"], program);
     assert_eq!(sorted(from_pipe.good()), expected);
 }

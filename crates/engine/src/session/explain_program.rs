@@ -4,6 +4,7 @@
 //! choose what moves are those of relations as they are now.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_plan::program::{Cut, cut, text};
@@ -11,7 +12,7 @@ use anabranch_plan::{Node, Plan, RankedBy, TopK};
 use anabranch_sql::ast;
 use anabranch_sql::planned_columns;
 use anabranch_sql::statement::ProgramLanguage;
-use anabranch_sql::{Finish, Planned};
+use anabranch_sql::{Finish, Planned, volatile_call};
 use arrow::datatypes::{Schema, SchemaRef};
 
 use super::outcome::Rows;
@@ -28,6 +29,7 @@ const ROWS_UNKNOWN: f64 = 1_000_000.0;
 
 impl Session {
     pub(super) fn explain_program(&mut self, query: &ast::Query, language: ProgramLanguage) -> Result<Rows, Error> {
+        check_is_fixed(query)?;
         let planned = self.plan_unrewritten(query)?;
         let names: Vec<String> =
             planned.plan.schema.fields().iter().take(planned.visible).map(|field| field.name().clone()).collect();
@@ -75,6 +77,28 @@ impl Session {
         let schema = planned_columns(&object.schema);
         let fields = columns.iter().map(|column| schema.field_with_name(column).ok().cloned());
         Some(Arc::new(Schema::new(fields.collect::<Option<Vec<_>>>()?)))
+    }
+}
+
+/// Refuses what a text that is run later, and in several shards, cannot mean: values that are given
+/// beside it, and functions of chance.
+fn check_is_fixed(query: &ast::Query) -> Result<(), Error> {
+    let parameter = ast::visit_expressions(query, |expr| match expr {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(name), .. }) => {
+            ControlFlow::Break(name.clone())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if let ControlFlow::Break(name) = parameter {
+        return Err(Error::invalid(format!("there is no parameter {name} in a sharded program"))
+            .with_sqlstate("42P02")
+            .with_hint("A program is a text that is run without values: write the value itself."));
+    }
+    match volatile_call(query) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!("no sharded program has the function {name}()"))
+            .with_sqlstate("0A000")
+            .with_hint("A program's rows are a function of its relations: keep the value in a column of a table.")),
     }
 }
 

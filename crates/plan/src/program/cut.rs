@@ -397,8 +397,10 @@ impl Cutter<'_, '_> {
     fn columns(&self, step: usize) -> Option<Vec<String>> {
         match &self.steps[step].action {
             StepAction::Relation { columns, .. } => Some(columns.clone()),
-            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } => self.columns(*input),
-            StepAction::Sql { .. } | StepAction::Union { .. } => None,
+            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } | StepAction::Multicast { input, .. } => {
+                self.columns(*input)
+            }
+            StepAction::Sql { .. } | StepAction::Union { .. } | StepAction::Split { .. } => None,
         }
     }
 

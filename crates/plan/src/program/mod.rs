@@ -16,6 +16,7 @@ mod part;
 mod patterns;
 mod query;
 mod read;
+mod read_split;
 mod read_tokens;
 mod shares;
 pub mod text;
@@ -82,6 +83,62 @@ pub enum StepAction {
         /// To the first so many; `None` for all.
         shards: Option<usize>,
     },
+    /// Rows go to the shards that an expression names.
+    Multicast {
+        /// Of what.
+        input: usize,
+        /// An expression of SQL over the columns: a shard's number, an array of them, or NULL.
+        targets: String,
+    },
+    /// Rows in branches, whose number is the column `branch`, merged again.
+    Split {
+        /// Of what.
+        input: usize,
+        /// How.
+        split: PlannedSplit,
+    },
+}
+
+/// A split in a program. Expressions are texts of SQL over the input's columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedSplit {
+    /// Branches.
+    pub width: u32,
+    /// The branch of a row.
+    pub route: String,
+    /// Whether a row goes to all branches.
+    pub broadcast: Option<String>,
+    /// How rows are split.
+    pub form: SplitForm,
+    /// How branches become one stream.
+    pub merge: MergeOrder,
+}
+
+/// How rows are split; all forms give the same branches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SplitForm {
+    /// A tree if rows are broadcast, else in one step.
+    Auto,
+    /// In one step.
+    Flat,
+    /// By a tree of fan-outs 2, 4, 8 ..
+    Exp,
+    /// By the widest tree whose nodes cost no more than its root.
+    Max {
+        /// The part of the rows that are broadcast, from 0 to 1.
+        share: f64,
+    },
+    /// Whole batches to splitters chosen at random.
+    Para,
+}
+
+/// In which order rows of branches are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeOrder {
+    /// In any.
+    Any,
+    /// In order of time, in one shard.
+    Time,
 }
 
 /// Which rows go where.
@@ -134,6 +191,39 @@ impl MoveScope {
     }
 }
 
+impl SplitForm {
+    /// The part of the rows that are broadcast, where none is said.
+    pub const SHARE: f64 = 0.01;
+
+    /// All of them, the usual one first.
+    pub const ALL: [SplitForm; 5] =
+        [SplitForm::Auto, SplitForm::Flat, SplitForm::Exp, SplitForm::Max { share: SplitForm::SHARE }, SplitForm::Para];
+
+    /// Its name in programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            SplitForm::Auto => "auto",
+            SplitForm::Flat => "flat",
+            SplitForm::Exp => "exp",
+            SplitForm::Max { .. } => "max",
+            SplitForm::Para => "para",
+        }
+    }
+}
+
+impl MergeOrder {
+    /// All of them.
+    pub const ALL: [MergeOrder; 2] = [MergeOrder::Any, MergeOrder::Time];
+
+    /// Its name in programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeOrder::Any => "merge",
+            MergeOrder::Time => "merge_by_time",
+        }
+    }
+}
+
 impl StepAction {
     /// The steps that it reads.
     pub fn inputs(&self) -> &[usize] {
@@ -141,7 +231,10 @@ impl StepAction {
             StepAction::Relation { .. } => &[],
             StepAction::Sql { inputs, .. } => inputs,
             StepAction::Union { inputs } => inputs,
-            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } => std::slice::from_ref(input),
+            StepAction::Rekey { input, .. }
+            | StepAction::Move { input, .. }
+            | StepAction::Multicast { input, .. }
+            | StepAction::Split { input, .. } => std::slice::from_ref(input),
         }
     }
 
@@ -151,7 +244,10 @@ impl StepAction {
             StepAction::Relation { .. } => &mut [],
             StepAction::Sql { inputs, .. } => inputs,
             StepAction::Union { inputs } => inputs,
-            StepAction::Rekey { input, .. } | StepAction::Move { input, .. } => std::slice::from_mut(input),
+            StepAction::Rekey { input, .. }
+            | StepAction::Move { input, .. }
+            | StepAction::Multicast { input, .. }
+            | StepAction::Split { input, .. } => std::slice::from_mut(input),
         };
         inputs.iter_mut().for_each(|input| *input = places[*input]);
     }

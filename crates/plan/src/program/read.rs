@@ -5,6 +5,7 @@
 //!     name = name.sql("SELECT .. FROM shard")
 //!     name = name.sql_with(name, "SELECT .. FROM shard JOIN other ON ..")
 //!     name = name.rekey("column", ..).redistribute(scope="local").union(name)
+//!     name = name.split(8, "expression").merge().multicast("expression")
 //! ```
 //!
 //! The result is what is called `result`, or else the last. Comments, imports and parentheses
@@ -13,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use super::read_tokens::{ProgramToken, TokenKind, tokens};
-use super::{MoveKind, MoveScope, PlannedStep, Program, StepAction};
+use super::{MergeOrder, MoveKind, MoveScope, PlannedStep, Program, StepAction, read_split};
 
 /// A program that was read, or the line of the fault and what it is.
 pub type ReadProgram = Result<Program, (usize, String)>;
@@ -39,12 +40,23 @@ struct Reader {
 
 /// What stands between the parentheses of a call.
 #[derive(Default)]
-struct Arguments {
+pub(super) struct Arguments {
     steps: Vec<usize>,
+    numbers: Vec<usize>,
     texts: Vec<String>,
     /// Texts of lists.
     list: Option<Vec<String>>,
-    options: BTreeMap<String, TokenKind>,
+    pub options: BTreeMap<String, TokenKind>,
+}
+
+impl Arguments {
+    /// Numbers and texts; none if there are others.
+    pub(super) fn positional(&self) -> (&[usize], &[String]) {
+        match self.steps.is_empty() && self.list.is_none() {
+            true => (&self.numbers, &self.texts),
+            false => (&[], &[]),
+        }
+    }
 }
 
 impl Reader {
@@ -104,11 +116,35 @@ impl Reader {
             if verb == "collect" && step.is_some() && *self.peek() == TokenKind::End {
                 break;
             }
-            let action = action(&verb, step, arguments).map_err(|message| (line, message))?;
+            let mut action = action(&verb, step, arguments).map_err(|message| (line, message))?;
+            if let StepAction::Split { split, .. } = &mut action {
+                split.merge = self.merge()?;
+            }
             self.program.steps.push(PlannedStep { name: name.to_owned(), action });
             step = Some(self.program.steps.len() - 1);
         }
         step.ok_or_else(|| (line, "db is followed by .shards(\"relation\")".to_owned()))
+    }
+
+    /// How the branches of a split are merged: the call behind it.
+    fn merge(&mut self) -> Result<MergeOrder, (usize, String)> {
+        let line = self.line();
+        let found = match (self.next(), self.next()) {
+            (TokenKind::Mark('.'), TokenKind::Name(verb)) => {
+                MergeOrder::ALL.into_iter().find(|order| order.name() == verb)
+            }
+            _ => None,
+        };
+        let order = found.ok_or_else(|| {
+            (
+                line,
+                "split(..) is followed by .merge() or .merge_by_time(), then .sql(..) with the column branch"
+                    .to_owned(),
+            )
+        })?;
+        self.expect('(')?;
+        self.expect(')')?;
+        Ok(order)
     }
 
     fn arguments(&mut self, name: &str) -> Result<Arguments, (usize, String)> {
@@ -129,6 +165,10 @@ impl Reader {
                         text.push_str(&more);
                     }
                     arguments.texts.push(text);
+                }
+                TokenKind::Number(number) => {
+                    self.at += 1;
+                    arguments.numbers.push(number);
                 }
                 TokenKind::Mark('[') => arguments.list = Some(self.list()?),
                 TokenKind::Name(option) if is_option => {
@@ -219,13 +259,22 @@ impl Reader {
 
 /// What a call of a verb does.
 fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<StepAction, String> {
-    let Arguments { steps, texts, list, options } = arguments;
     let known: &[&str] = match verb {
         "redistribute" | "reshard" | "broadcast" => &["scope", "shards"],
+        "split" => read_split::OPTIONS,
         _ => &[],
     };
-    if let Some(unknown) = options.keys().find(|name| !known.contains(&name.as_str())) {
+    if let Some(unknown) = arguments.options.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("{verb}(..) has no argument \"{unknown}\""));
+    }
+    match (verb, input) {
+        ("multicast", Some(input)) => return read_split::multicast(input, arguments),
+        ("split", Some(input)) => return read_split::split(input, arguments),
+        _ => {}
+    }
+    let Arguments { steps, numbers, texts, list, options } = arguments;
+    if let Some(number) = numbers.first() {
+        return Err(format!("\"{number}\" among the arguments of a call"));
     }
     let Some(input) = input else {
         return match (verb, texts.as_slice(), steps.is_empty()) {
@@ -271,15 +320,17 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
 
 fn unknown(verb: &str) -> String {
     format!(
-        "there is no verb \"{verb}\": programs have sql, sql_with, union, rekey, redistribute, reshard and broadcast"
+        "there is no verb \"{verb}\": programs have sql, sql_with, union, rekey, redistribute, reshard, broadcast, \
+         multicast and split"
     )
 }
 
-fn shown(token: &TokenKind) -> String {
+pub(super) fn shown(token: &TokenKind) -> String {
     match token {
         TokenKind::Name(name) => format!("\"{name}\""),
         TokenKind::Text(text) => format!("the text \"{text}\""),
         TokenKind::Number(number) => format!("\"{number}\""),
+        TokenKind::Fraction(number) => format!("\"{number}\""),
         TokenKind::Mark(mark) => format!("\"{mark}\""),
         TokenKind::End => "the end of the line".to_owned(),
     }

@@ -13,6 +13,7 @@ pub(super) enum TokenKind {
     Name(String),
     Text(String),
     Number(usize),
+    Fraction(f64),
     Mark(char),
     /// The end of a statement.
     End,
@@ -58,7 +59,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<ProgramToken>, (usize, String)> {
                 TokenKind::Text(string(&chars, &mut at, &mut line, true)?)
             }
             c if c.is_ascii_digit() => {
-                let word = word(&chars, &mut at);
+                let mut word = word(&chars, &mut at);
+                if chars.get(at) == Some(&'.') && chars.get(at + 1).is_some_and(char::is_ascii_digit) {
+                    at += 1;
+                    word = format!("{word}.{}", self::word(&chars, &mut at));
+                    let number = word.parse().map_err(|_| (begun, format!("\"{word}\" is no number")))?;
+                    found.push(ProgramToken { what: TokenKind::Fraction(number), line: begun });
+                    continue;
+                }
                 TokenKind::Number(word.parse().map_err(|_| (begun, format!("\"{word}\" is no whole number")))?)
             }
             c if c.is_alphabetic() || c == '_' => TokenKind::Name(word(&chars, &mut at)),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, Field, IntervalUnit, SchemaRef, TimeUnit};
 
-use super::{MoveScope, PlannedStep, Program, StepAction};
+use super::{MoveScope, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
 
 /// Longer queries are laid out over lines.
 const LINE_MAX: usize = 80;
@@ -62,8 +62,22 @@ fn python_move(action: &StepAction) -> String {
             let options: Vec<String> = scope.into_iter().chain(shards).collect();
             format!(".{}({})", kind.name(), options.join(", "))
         }
+        StepAction::Multicast { targets, .. } => format!(".multicast({})", python_string(targets)),
+        StepAction::Split { split, .. } => python_split(split),
         _ => String::new(),
     }
+}
+
+fn python_split(split: &PlannedSplit) -> String {
+    let broadcast = split.broadcast.as_ref().map(|text| format!("broadcast={}", python_string(text)));
+    let plan = (split.form != SplitForm::Auto).then(|| format!("plan=\"{}\"", split.form.name()));
+    let share = match split.form {
+        SplitForm::Max { share } if share != SplitForm::SHARE => Some(format!("share={share}")),
+        _ => None,
+    };
+    let arguments = [split.width.to_string(), python_string(&split.route)];
+    let arguments: Vec<String> = arguments.into_iter().chain(broadcast).chain(plan).chain(share).collect();
+    format!(".split({}).{}()", arguments.join(", "), split.merge.name())
 }
 
 /// The program as an example of Rust. `schemas` says what columns of relations are.
@@ -134,6 +148,8 @@ fn rust_move(action: &StepAction) -> String {
             };
             format!(".{}({reach})", kind.name())
         }
+        // (Programs that are cut have neither; what a person wrote is Python.)
+        StepAction::Multicast { .. } | StepAction::Split { .. } => python_move(action),
         _ => String::new(),
     }
 }
@@ -179,7 +195,10 @@ fn call(program: &Program, action: &StepAction, by: &str, string: &dyn Fn(&str) 
 fn statements(program: &Program, write: &mut dyn FnMut(&str, &PlannedStep, &[&PlannedStep])) {
     let readers = |step: usize| program.steps.iter().filter(move |other| other.action.inputs().contains(&step)).count();
     // (Where a chain begins that ends with this step, and its links.)
-    let is_link = |action: &StepAction| matches!(action, StepAction::Rekey { .. } | StepAction::Move { .. });
+    let is_start = |action: &StepAction| {
+        matches!(action, StepAction::Relation { .. } | StepAction::Sql { .. } | StepAction::Union { .. })
+    };
+    let is_link = |action: &StepAction| !is_start(action);
     let is_inner = |step: usize| {
         let next = program.steps.get(step + 1).map(|next| &next.action);
         readers(step) == 1 && next.is_some_and(|next| is_link(next) && next.inputs() == [step])
@@ -188,9 +207,7 @@ fn statements(program: &Program, write: &mut dyn FnMut(&str, &PlannedStep, &[&Pl
     let last = program.steps.len().saturating_sub(1);
     for (at, step) in program.steps.iter().enumerate() {
         chain.push(step);
-        let is_start =
-            matches!(step.action, StepAction::Relation { .. } | StepAction::Sql { .. } | StepAction::Union { .. });
-        if at != last && is_inner(at) && !is_start {
+        if at != last && is_inner(at) && !is_start(&step.action) {
             continue;
         }
         let name = if at == last { "result" } else { &step.name };

@@ -19,6 +19,7 @@ mod placed;
 mod plans;
 mod processes;
 mod profile;
+mod program_texts;
 mod safety;
 mod split;
 mod sql_programs;

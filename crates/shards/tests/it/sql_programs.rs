@@ -91,6 +91,7 @@ const QUERIES: &[&str] = &[
     "select sum(seen - timestamp '2020-01-01') as s, avg(seen - timestamp '2020-01-01') as a from views",
     "select ad, ad # 3 as x, who from views where ad = any(array[1::smallint, 2]) and (ad = 1) = (cost > 2)",
     "select who, rank() over () as r, -cost as cost from views order by 2, -cost, who limit 5",
+    "select who, cost from views where cost > 2 limit 0",
     "select upper(who), length(who), substring(who, 2), round(cost), abs(ad - 3), date_trunc('day', seen), to_char(seen, 'YYYY-MM') from views",
 ];
 
@@ -179,11 +180,24 @@ fn queries_that_are_no_programs_are_refused() {
             "Recursive",
         ),
         ("select ad from views union all select 7", "literal rows"),
+        ("select ad from views where random() < 2", "random()"),
+        (
+            "select ad from views where ad in (select ad from ads where gen_random_uuid() is not null)",
+            "gen_random_uuid()",
+        ),
     ];
     for (query, word) in refused {
         let error = session.query(&format!("explain (format python) {query}")).unwrap_err();
         assert_eq!(error.sqlstate(), "0A000", "{query}: {error}");
         assert!(error.message.contains(word), "{query}: {error}");
+    }
+    let error = session.query("explain (format python) select ad from views where ad = $1").unwrap_err();
+    assert!(error.sqlstate() == "42P02" && error.message.contains("there is no parameter $1"), "{error}");
+    for language in ["python", "rust"] {
+        let analyzed = format!("explain (analyze, format {language}) select ad from views");
+        let error = session.query(&analyzed).unwrap_err();
+        assert_eq!(error.sqlstate(), "0A000", "{error}");
+        assert!(error.message.contains(language) && error.hint.unwrap().contains("anabranch plan FILE --profile"));
     }
 }
 

@@ -20,4 +20,5 @@ pub(crate) mod subscripts;
 pub mod table;
 pub(crate) mod template;
 pub(crate) mod typed_parameters;
+pub(crate) mod volatile_calls;
 pub(crate) mod walk;

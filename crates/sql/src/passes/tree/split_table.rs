@@ -26,6 +26,7 @@ use crate::error::{ErrorKind, Result, SqlError};
 use crate::functions::branches::{BRANCH_OF, BRANCHES_OF};
 use crate::syntax::names::object_name;
 use crate::syntax::template::template;
+use crate::syntax::volatile_calls::volatile_call;
 
 /// The function.
 pub(super) const NAME: &str = "SPLIT";
@@ -71,6 +72,10 @@ fn query(args: &[FunctionArg], names: &Names) -> Result<String> {
             .with_detail(format!("A split with a broadcast has {BROADCAST_WIDTH_MAX} branches at most.")));
     }
     check_columns(&data, names)?;
+    if let Some(name) = volatile_call(route).or_else(|| broadcast.as_ref().and_then(volatile_call)) {
+        let hint = "The end of a row follows its start: compute the value in a column, by INSERT.";
+        return Err(SqlError::unsupported(format!("function {name}() in {NAME}"), hint));
+    }
     Ok(match broadcast {
         None => format!(
             "SELECT * FROM (SELECT *, {BRANCH_OF}({width}, {route}) AS {BRANCH} FROM {data}) AS __split \

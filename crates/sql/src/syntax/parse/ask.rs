@@ -139,7 +139,7 @@ impl Input<'_> {
         if self.parser.peek_token_ref().token == Token::LParen
             && !matches!(self.word(1).as_deref(), Some("SELECT" | "WITH" | "VALUES" | "TABLE"))
         {
-            shows = explained(&self.options()?)?.unwrap_or(shows);
+            shows = explained(&self.options()?, shows)?;
         }
         for words in ["LOGICAL", "PHYSICAL", "OPTIMIZED", "VERBOSE", "PLAN FOR", "PLAN"] {
             self.eat(words);
@@ -333,8 +333,8 @@ fn select_into(query: &ast::Query) -> Result<Option<CreateTableAs>> {
 const EXPLAIN_OPTIONS: [&str; 10] =
     ["analyze", "format", "rewrites", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary"];
 
-/// What the options of EXPLAIN ask for.
-fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
+/// What the options of EXPLAIN ask for, behind words that ask for `shows`.
+fn explained(options: &[(String, String)], shows: Shows) -> Result<Shows> {
     if let Some((unknown, _)) = options.iter().find(|(name, _)| !EXPLAIN_OPTIONS.contains(&name.as_str())) {
         let error = SqlError::new(ErrorKind::Syntax, format!("unrecognized EXPLAIN option \"{unknown}\""));
         return Err(error.with_hint("Options are analyze, rewrites and format."));
@@ -346,8 +346,14 @@ fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
     let is_on = |wanted: &str| on.contains(&wanted);
     let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
     Ok(match format.as_deref() {
-        Some("python") => Some(Shows::Program(ProgramLanguage::Python)),
-        Some("rust") => Some(Shows::Program(ProgramLanguage::Rust)),
+        Some(language @ ("python" | "rust")) if is_on("analyze") || shows == Shows::Analyze => {
+            let message = format!("EXPLAIN ANALYZE in the format {language}");
+            let hint = "A program is written, not run: leave ANALYZE out, and run what is written by \
+                        anabranch plan FILE --profile.";
+            return Err(SqlError::new(ErrorKind::Unsupported, message).with_hint(hint));
+        }
+        Some("python") => Shows::Program(ProgramLanguage::Python),
+        Some("rust") => Shows::Program(ProgramLanguage::Rust),
         Some(other) if !["text", "xml", "json", "yaml"].contains(&other) => {
             let message = format!("unrecognized value for EXPLAIN option \"format\": \"{other}\"");
             let error = SqlError::new(ErrorKind::Invalid, message);
@@ -357,9 +363,9 @@ fn explained(options: &[(String, String)]) -> Result<Option<Shows>> {
             let error = SqlError::new(ErrorKind::Unsupported, format!("EXPLAIN in the format {other}"));
             return Err(error.with_hint("The formats are text, and python and rust, which are sharded programs."));
         }
-        _ if is_on("rewrites") => Some(Shows::Rewrites),
-        _ if is_on("analyze") => Some(Shows::Analyze),
-        _ => None,
+        _ if is_on("rewrites") => Shows::Rewrites,
+        _ if is_on("analyze") => Shows::Analyze,
+        _ => shows,
     })
 }
 

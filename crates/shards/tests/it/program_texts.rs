@@ -1,0 +1,148 @@
+//! Multicasts and splits in the text of a program.
+
+use anabranch_engine::{Interrupt, Options, Session};
+use anabranch_plan::program::{read, text};
+use anabranch_shards::Layout;
+use anabranch_shards::planned::{PlannedShards, read_program};
+use anabranch_testing::row::{Contents, Row};
+
+const ROWS: &str = "
+create table rows (k bigint, who text, \"Branch of\" bigint, x numeric(10,2));
+insert into rows select i, 'u' || i, case when i % 11 = 0 then null else i % 5 end, i * 0.25 from generate_series(1, 200) as g(i);
+";
+
+fn session() -> Session {
+    let mut session = Session::new(Options::default()).unwrap();
+    session.execute(ROWS).unwrap();
+    session
+}
+
+fn contents(rows: &anabranch_engine::Rows) -> Contents {
+    let of_batch = |batch: &arrow::array::RecordBatch| {
+        (0..batch.num_rows()).map(|row| (Row::of_columns(batch.columns(), row), 1)).collect::<Vec<_>>()
+    };
+    rows.batches.iter().flat_map(of_batch).collect()
+}
+
+/// What a program yields in so many shards.
+fn yielded(session: &mut Session, program: &str, shards: usize) -> Contents {
+    let steps = read_program(program).unwrap();
+    let planned = PlannedShards::new(&steps, session, Layout::flat(shards)).unwrap();
+    let (outcome, _) = planned.run(&Interrupt::new()).unwrap();
+    contents(&outcome.rows().unwrap())
+}
+
+/// What is printed is read as it was, and printed so again.
+fn is_fixed_point(program: &str) {
+    let steps = read(program).unwrap();
+    let printed = text::python(&steps, "q");
+    assert_eq!(printed, format!("# q\n{program}"));
+    assert_eq!(read(&printed).unwrap(), steps);
+}
+
+const CALLS: [&str; 7] = [
+    r#"split(8, "k % 8").merge()"#,
+    r#"split(5, "Branch of").merge()"#,
+    r#"split(5, "Branch of", broadcast="k % 9 = 0").merge()"#,
+    r#"split(64, "k % 64", broadcast="x < 2.5", plan="exp").merge_by_time()"#,
+    r#"split(64, "k % 64", broadcast="x < 2.5", plan="max", share=0.25).merge()"#,
+    r#"split(7, "case when x > 10 then k % 7 end", broadcast="k = 3", plan="para").merge()"#,
+    r#"split(7, "k % 7", plan="flat").merge_by_time()"#,
+];
+
+/// The same splits as queries of SQL.
+const SPLITS: [&str; 7] = [
+    "SPLIT(rows, k % 8, 8)",
+    "SPLIT(rows, \"Branch of\", 5)",
+    "SPLIT(rows, \"Branch of\", 5, k % 9 = 0)",
+    "SPLIT(rows, k % 64, 64, x < 2.5)",
+    "SPLIT(rows, k % 64, 64, x < 2.5)",
+    "SPLIT(rows, case when x > 10 then k % 7 end, 7, k = 3)",
+    "SPLIT(rows, k % 7, 7)",
+];
+
+#[test]
+fn splits_of_texts_are_those_of_sql() {
+    let mut session = session();
+    for (call, split) in CALLS.iter().zip(SPLITS) {
+        let query = format!("select branch, count(*) as n, sum(x) as x from {split} group by branch");
+        let expected = contents(&session.query(&query).unwrap());
+        let program = format!(
+            "rows = db.shards(\"rows\")\nb = rows.{call}\nresult = \
+             b.sql(\"select branch, count(*) as n, sum(x) as x from shard group by branch\")\n"
+        );
+        is_fixed_point(&program);
+        for shards in [1, 2, 3] {
+            let steps = read_program(&program).unwrap();
+            let planned = PlannedShards::new(&steps, &mut session, Layout::flat(shards)).unwrap();
+            planned.program.check().unwrap_or_else(|error| panic!("{program}{error:?}"));
+            let rows = yielded(&mut session, &program, shards);
+            assert!(rows.is_close(&expected, 1e-9), "{program}{}", rows.difference(&expected));
+        }
+    }
+}
+
+#[test]
+fn a_multicast_of_a_text_copies_rows_to_the_shards_it_names() {
+    let mut session = session();
+    let cases = [
+        ("k % 3", "select k from rows"),
+        ("array[0, 2]", "select k from rows union all select k from rows"),
+        ("case when x > 5 then 1 end", "select k from rows where x > 5"),
+    ];
+    for (targets, query) in cases {
+        let expected = contents(&session.query(query).unwrap());
+        let program = format!(
+            "rows = db.shards(\"rows\", [\"k\", \"x\"]).multicast(\"{targets}\")\nresult = \
+             rows.sql(\"select k from shard\")\n"
+        );
+        let rows = yielded(&mut session, &program, 3);
+        assert!(rows.is_close(&expected, 0.0), "{program}{}", rows.difference(&expected));
+        let apart = "rows = db.shards(\"rows\", [\"k\", \"x\"])\ns = rows.multicast(\"TARGETS\")\n\
+                     result = s.sql(\"select k from shard\")\n";
+        is_fixed_point(&apart.replace("TARGETS", targets));
+    }
+    let program = "result = db.shards(\"rows\").multicast(\"k\")\n";
+    let steps = read_program(program).unwrap();
+    let planned = PlannedShards::new(&steps, &mut session, Layout::flat(2)).unwrap();
+    assert!(planned.program.check().is_err(), "copies are the program's own affair");
+}
+
+#[test]
+fn wrong_multicasts_and_splits_name_the_line() {
+    let wrong = [
+        ("multicast()", "multicast(..) takes one text"),
+        ("multicast(3)", "multicast(..) takes one text"),
+        ("multicast(\"k\", a)", "multicast(..) takes one text"),
+        ("split(\"k\").merge()", "split(..) takes a number of branches"),
+        ("split(0, \"k\").merge()", "1 to 4294967295"),
+        ("split(1099511627776, \"k\").merge()", "1 to 4294967295"),
+        ("split(8, \"k\")", "followed by .merge()"),
+        ("split(8, \"k\").sql(\"select branch from shard\")", "followed by .merge()"),
+        ("split(8, \"k\", plan=\"wide\").merge()", "auto, flat, exp, max, para"),
+        ("split(8, \"k\", plan=\"max\", share=1.5).merge()", "from 0 to 1"),
+        ("split(8, \"k\", \"k = 1\", broadcast=\"k = 2\").merge()", "two broadcasts"),
+        ("split(8, \"k\", width=9).merge()", "no argument \"width\""),
+        ("rekey(3)", "\"3\" among the arguments"),
+    ];
+    for (call, word) in wrong {
+        let (line, message) = read(&format!("a = db.shards(\"rows\")\n\nb = a.{call}\n")).unwrap_err();
+        assert!(line == 3 && message.contains(word), "{call}: line {line}: {message}");
+    }
+    let mut session = session();
+    let planned = [
+        ("multicast(\"nothing\")", "nothing"),
+        ("split(8, \"random()\").merge()", "random"),
+        ("split(8, \"sum(k)\").merge()", "sum(k)"),
+        ("multicast(\"who\")", "not of type text"),
+        ("multicast(\"array[who]\")", "not of type text[]"),
+        ("split(8, \"x\").merge()", "not of type numeric"),
+        ("split(8, \"k\", broadcast=\"k\").merge()", "not of type bigint"),
+        ("split(8, \"k\", broadcast=\"x +\").merge()", ""),
+    ];
+    for (call, word) in planned {
+        let steps = read_program(&format!("b = db.shards(\"rows\").{call}\n")).unwrap();
+        let error = PlannedShards::new(&steps, &mut session, Layout::flat(2)).err().unwrap();
+        assert!(error.message.contains("step \"b\"") && error.to_string().contains(word), "{call}: {error}");
+    }
+}
