@@ -16,11 +16,7 @@ impl Shards {
     /// A query over the rows of each group of equal `columns` by themselves; the columns stay, and
     /// are the key.
     #[must_use]
-    pub fn group_apply<'a>(
-        &self,
-        columns: impl IntoIterator<Item = &'a str>,
-        body: impl Fn(Frame) -> Frame,
-    ) -> Shards {
+    pub fn group_apply<'a>(&self, columns: impl IntoIterator<Item = &'a str>, body: impl Fn(Frame) -> Frame) -> Shards {
         let keyed = self.rekey(columns);
         let unmoved = keyed.query(&body);
         match unmoved.check() {
