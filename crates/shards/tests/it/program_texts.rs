@@ -68,14 +68,17 @@ fn splits_of_texts_are_those_of_sql() {
         let query = format!("select branch, count(*) as n, sum(x) as x from {split} group by branch");
         let expected = contents(&session.query(&query).unwrap());
         let program = format!(
-            "rows = db.shards(\"rows\")\nb = rows.{call}\nresult = \
+            "rows = db.shards(\"rows\")\nb = rows.{call}.rekey(\"branch\").redistribute()\nresult = \
              b.sql(\"select branch, count(*) as n, sum(x) as x from shard group by branch\")\n"
         );
         is_fixed_point(&program);
         for shards in [1, 2, 3] {
             let steps = read_program(&program).unwrap();
             let planned = PlannedShards::new(&steps, &mut session, Layout::flat(shards)).unwrap();
-            planned.program.check().unwrap_or_else(|error| panic!("{program}{error:?}"));
+            planned
+                .program
+                .check()
+                .unwrap_or_else(|error| panic!("{program}{error:?}\n{}", planned.program.explain().unwrap()));
             let rows = yielded(&mut session, &program, shards);
             assert!(rows.is_close(&expected, 1e-9), "{program}{}", rows.difference(&expected));
         }
