@@ -159,8 +159,8 @@ class Shards:
         of ``route``, or to none if it is NULL.
 
         ``plan`` is ``flat``, ``exp``, ``max``, ``para`` or ``auto``; all give the same branches.
-        ``share`` is the part of the rows that are broadcast, for ``max``. A text is an expression of
-        SQL: ``split(8, "k % 8", broadcast="k IS NULL")``.
+        ``share`` is the part of the rows that are broadcast, for ``max``. A text is an expression
+        of SQL: ``split(8, "k % 8", broadcast="k IS NULL")``.
         """
         if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= _WIDTH_MAX:
             raise ProgrammingError(f"width is a number of branches from 1 to {_WIDTH_MAX}, not {width!r}",

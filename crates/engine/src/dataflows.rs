@@ -18,7 +18,7 @@ use crate::cluster::{ArrangementId, Cluster, CollectionId, DataflowId, Egress, R
 use crate::contained::contained;
 use crate::error::Error;
 use crate::render::bases::unnamed;
-use crate::render::{Movement, movements};
+use crate::render::{RowMovement, movements};
 use crate::sharing::{Draft, Drafter, Kept, Registry, SharedPart, Sharing};
 
 /// Installed dataflows. Ids are never reused.
@@ -105,7 +105,7 @@ pub(crate) struct Usage {
     /// Sub-plans that would be arranged for it and those that come after it, with their keys.
     pub made: Vec<(Arc<Plan>, Vec<usize>)>,
     /// What would move of the rows of a sub-plan, with several workers.
-    pub movements: Vec<(Arc<Plan>, Movement)>,
+    pub movements: Vec<(Arc<Plan>, RowMovement)>,
 }
 
 impl Dataflows {

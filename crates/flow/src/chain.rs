@@ -36,7 +36,7 @@ use crate::account::memory::{Gauge, MemoryPart};
 use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, send};
-use crate::exchange::{Movement, Route};
+use crate::exchange::{CountedRoute, Route};
 use crate::line::{Apply, Feed, Frontiers, Line, Link, Meeting, Working};
 use crate::opening::{Edges, Open, Opening};
 use crate::parcel::Parcel;
@@ -66,7 +66,7 @@ pub struct Chain<'s> {
 
 enum Head<'s> {
     /// The rows of a stream, exchanged between several workers if there is a route.
-    Edge(Stream<'s>, Option<Movement>),
+    Edge(Stream<'s>, Option<CountedRoute>),
     /// What a feed brings.
     Feed(Edges, Open<'s>),
 }
@@ -276,7 +276,7 @@ impl<'s> Chain<'s> {
     fn moved(self, route: Route) -> Chain<'s> {
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
         let count = |operator| scope.worker().account().count_moves(operator, scope.index());
-        let movement = Movement { route, counter: self.operator.map(count) };
+        let movement = CountedRoute { route, counter: self.operator.map(count) };
         let heads = vec![Head::Edge(self.into_stream(), Some(movement))];
         Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: None, operator: None }
     }

@@ -1,5 +1,5 @@
-//! Movement between workers: each row goes to the worker that owns the hash of its key, or all to
-//! one.
+//! CountedRoute between workers: each row goes to the worker that owns the hash of its key, or all
+//! to one.
 //!
 //! Law: equal keys meet on one worker, whatever worker they start on. Cost: one pass to hash (kept
 //! with the batch for the operator behind), one to scatter; with a single worker nothing is done at
@@ -17,11 +17,11 @@ use timely::progress::Stamp;
 
 use crate::account::MoveCounter;
 use crate::parcel::Parcel;
-use crate::sink::size_bytes;
+use crate::sizes::size_bytes;
 
 /// Where rows go, and who counts those that leave their worker.
 #[derive(Clone, Debug)]
-pub struct Movement {
+pub struct CountedRoute {
     /// Where.
     pub route: Route,
     /// If they are rows of an operator.
@@ -38,21 +38,21 @@ pub enum Route {
 }
 
 /// Exchange along the route of a movement.
-pub fn along(movement: Movement) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
+pub fn along(movement: CountedRoute) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
     DistributorPact(Box::new(move |_peers| Scatter { movement }))
 }
 
 /// Exchange by the hash of the columns. No columns: everything goes to one worker.
 pub fn by_key(columns: Vec<usize>) -> DistributorPact<Box<dyn FnOnce(usize) -> Scatter>> {
-    along(Movement { route: Route::ByKey(columns), counter: None })
+    along(CountedRoute { route: Route::ByKey(columns), counter: None })
 }
 
 /// Scatters batches along a route.
 pub struct Scatter {
-    movement: Movement,
+    movement: CountedRoute,
 }
 
-impl Movement {
+impl CountedRoute {
     /// Rows go to a worker.
     fn count(&self, rows: &Batch, worker: usize) {
         if let Some(counter) = self.counter.as_ref().filter(|counter| counter.worker() != worker) {

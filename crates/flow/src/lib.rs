@@ -43,6 +43,7 @@ pub mod runs;
 mod scope;
 pub mod service;
 pub mod sink;
+mod sizes;
 pub mod steps;
 pub mod tactic;
 mod tasks;

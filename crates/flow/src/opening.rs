@@ -7,7 +7,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::progress::operate::FrontierInterest;
 
-use crate::exchange::{Movement, along};
+use crate::exchange::{CountedRoute, along};
 use crate::line::{Edge, Feed};
 use crate::scope::{Scope, Stream};
 use crate::waker::Waker;
@@ -82,7 +82,7 @@ impl<'s> Opening<'s> {
     pub(crate) fn edge(
         &mut self,
         stream: Stream<'s>,
-        movement: Option<Movement>,
+        movement: Option<CountedRoute>,
         interest: FrontierInterest,
     ) -> Box<dyn Feed> {
         let movement = movement.filter(|_| stream.scope().peers() > 1);

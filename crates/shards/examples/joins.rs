@@ -1,5 +1,5 @@
-//! A join of many rows with few, by the three plans of Quill's figure 4: the same rows from all, and
-//! what each moves.
+//! A join of many rows with few, by the three plans of Quill's figure 4: the same rows from all,
+//! and what each moves.
 //!
 //! `cargo run -p anabranch-shards --example joins`
 

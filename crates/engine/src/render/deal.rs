@@ -65,6 +65,11 @@ pub(super) fn deals(physical: &Physical, users: &[usize]) -> BTreeMap<(StepId, S
     deals
 }
 
+/// Where columns that rows are placed by are among those that are read, if all are.
+pub(super) fn placed(key: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
+    key.iter().map(|key| columns.iter().position(|column| column == key)).collect()
+}
+
 /// The key by which a step of one input wants its rows, and whether in any case.
 fn wanted(step: &Step) -> Option<(Vec<usize>, bool)> {
     let (key, types, is_sure) = match step {

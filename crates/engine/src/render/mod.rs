@@ -64,10 +64,10 @@ use arrow::datatypes::DataType;
 
 use crate::cluster::marks::Marks;
 use crate::cluster::spec::{ArrangementId, CollectionId, Egress, LimitStep};
-use deal::{Deal, deals};
+use deal::{Deal, deals, placed};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
-pub(crate) use places::{Movement, movements};
+pub(crate) use places::{RowMovement, movements};
 pub(crate) use prepare::prepare;
 pub(crate) use shares::{Found, NoShares, Shares};
 use specs::layout;
@@ -160,11 +160,6 @@ pub(crate) fn render<'s>(
 /// Rows made fewer before they move. (With one worker none do.)
 fn combined(mut combiner: Combiner) -> Option<Apply> {
     Some(Box::new(move |batch, out| combiner.combine(batch, out)))
-}
-
-/// Where columns that rows are placed by are among those that are read, if all are.
-fn placed(key: &[usize], columns: &[usize]) -> Option<Vec<usize>> {
-    key.iter().map(|key| columns.iter().position(|column| column == key)).collect()
 }
 
 /// What a step has become so far.

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 use anabranch_batch::Time;
 use anabranch_operators::aggregate::Combiner;
 
-use super::deal::deals;
+use super::deal::{deals, placed};
 use super::physical::{Physical, Step, StepId};
-use super::placed;
-use crate::cluster::ArrangementId;
+use crate::cluster::spec::ArrangementId;
 
 /// How rows come to be where a step wants them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Movement {
+pub(crate) enum RowMovement {
     /// All go to one worker.
     ToOne,
     /// To the workers of the hashes of these columns.
@@ -32,11 +31,11 @@ pub(crate) enum Movement {
 struct Places<'a> {
     /// The key of an arrangement that exists.
     key_of: &'a dyn Fn(ArrangementId) -> Option<Vec<usize>>,
-    deals: BTreeMap<(StepId, StepId), Movement>,
+    deals: BTreeMap<(StepId, StepId), RowMovement>,
     /// Columns of the hash by which rows of each step lie, if that is known.
     by: Vec<Option<Vec<usize>>>,
     /// What moves of the rows of a step.
-    movements: Vec<(StepId, Movement)>,
+    movements: Vec<(StepId, RowMovement)>,
 }
 
 /// What moves of the rows of each step, with several workers. `is_root_wanted` as for
@@ -45,7 +44,7 @@ pub(crate) fn movements(
     physical: &Physical,
     is_root_wanted: bool,
     key_of: &dyn Fn(ArrangementId) -> Option<Vec<usize>>,
-) -> Vec<(StepId, Movement)> {
+) -> Vec<(StepId, RowMovement)> {
     let mut dealt = deals(physical, &physical.users(is_root_wanted));
     // (As where steps are rendered: what is there already has to be where the key is.)
     dealt.retain(|(import, _), deal| match &physical.steps[import.0] {
@@ -55,7 +54,7 @@ pub(crate) fn movements(
         _ => true,
     });
     let is_sure = dealt.iter().filter(|(_, deal)| deal.is_sure);
-    let deals = is_sure.map(|(users, deal)| (*users, Movement::Dealt(deal.key.clone()))).collect();
+    let deals = is_sure.map(|(users, deal)| (*users, RowMovement::Dealt(deal.key.clone()))).collect();
     let mut places = Places { key_of, deals, by: vec![], movements: vec![] };
     for (index, step) in physical.steps.iter().enumerate() {
         let place = places.place(StepId(index), step);
@@ -126,7 +125,7 @@ impl Places<'_> {
             Step::TopK { input, top, .. } => Some(self.together(*input, id, &top.top.group, false)),
             Step::Recursive { inputs, arranged, .. } => {
                 let all = inputs.iter().chain(arranged);
-                self.movements.extend(all.map(|input| (*input, Movement::ToOne)));
+                self.movements.extend(all.map(|input| (*input, RowMovement::ToOne)));
                 None
             }
             Step::ImportArranged { .. }
@@ -145,7 +144,7 @@ impl Places<'_> {
         let Some(dealt) = self.deals.get(&(input, user)) else { return self.by[input.0].clone() };
         self.movements.push((input, dealt.clone()));
         match dealt {
-            Movement::Dealt(key) => Some(key.clone()),
+            RowMovement::Dealt(key) => Some(key.clone()),
             _ => None,
         }
     }
@@ -171,10 +170,10 @@ impl Places<'_> {
     }
 }
 
-fn by(key: &[usize], combines: bool) -> Movement {
+fn by(key: &[usize], combines: bool) -> RowMovement {
     match (key, combines) {
-        ([], false) => Movement::ToOne,
-        (_, false) => Movement::ByKey(key.to_vec()),
-        (_, true) => Movement::Combined(key.to_vec()),
+        ([], false) => RowMovement::ToOne,
+        (_, false) => RowMovement::ByKey(key.to_vec()),
+        (_, true) => RowMovement::Combined(key.to_vec()),
     }
 }

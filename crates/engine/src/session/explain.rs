@@ -20,7 +20,7 @@ use crate::cluster::{ArrangementId, Egress, WantedKeys};
 use crate::dataflows::{Usage, WantedDataflow};
 use crate::direct::Direct;
 use crate::error::Error;
-use crate::render::Movement;
+use crate::render::RowMovement;
 
 impl Session {
     pub(super) fn explain(&mut self, explain: &Explain) -> Result<Rows, Error> {
@@ -156,12 +156,12 @@ impl Session {
     /// Where rows of a node go, if there are several workers.
     fn movement_remark(&self, plan: &Plan, usage: &Usage) -> Option<String> {
         let moved = usage.movements.iter().filter(|(of, _)| self.cluster.workers() > 1 && **of == *plan);
-        let words = |(_, movement): &(Arc<Plan>, Movement)| match movement {
-            Movement::ToOne => "moves to one worker".to_owned(),
-            Movement::ByKey(key) => format!("moves by ({})", column_names(plan, key)),
-            Movement::Combined(key) if key.is_empty() => "is combined and moves to one worker".to_owned(),
-            Movement::Combined(key) => format!("is combined and moves by ({})", column_names(plan, key)),
-            Movement::Dealt(key) => format!("is dealt out by ({})", column_names(plan, key)),
+        let words = |(_, movement): &(Arc<Plan>, RowMovement)| match movement {
+            RowMovement::ToOne => "moves to one worker".to_owned(),
+            RowMovement::ByKey(key) => format!("moves by ({})", column_names(plan, key)),
+            RowMovement::Combined(key) if key.is_empty() => "is combined and moves to one worker".to_owned(),
+            RowMovement::Combined(key) => format!("is combined and moves by ({})", column_names(plan, key)),
+            RowMovement::Dealt(key) => format!("is dealt out by ({})", column_names(plan, key)),
         };
         let mut remarks: Vec<String> = moved.map(words).collect();
         remarks.dedup();

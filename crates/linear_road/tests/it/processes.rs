@@ -1,5 +1,6 @@
-//! R4 in two processes: the program's answers are those of one shard. The test starts its own binary
-//! again, with itself as the only test: there, the variable [`MEMBER`] has the addresses of both.
+//! R4 in two processes: the program's answers are those of one shard. The test starts its own
+//! binary again, with itself as the only test: there, the variable [`MEMBER`] has the addresses of
+//! both.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};

@@ -16,7 +16,7 @@ mod part;
 mod patterns;
 mod query;
 mod read;
-mod read_split;
+mod read_arguments;
 mod read_tokens;
 mod shares;
 pub mod text;
