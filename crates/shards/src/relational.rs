@@ -102,7 +102,7 @@ fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
         columns.map_or(PlanPlacement::Arbitrary, |columns| PlanPlacement::Together { rule, columns })
     };
     match spread {
-        // (Branches that are merged have no place that is known.)
+        // (By turns of a list is no rule that plans know.)
         Spread::Arbitrary | Spread::Placed { .. } => PlanPlacement::Arbitrary,
         Spread::Replicated => PlanPlacement::Replicated,
         Spread::One => PlanPlacement::One,

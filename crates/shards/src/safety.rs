@@ -170,8 +170,9 @@ fn derive(step: &ProgramStep, inputs: &[KnownPlacement]) -> Result<KnownPlacemen
         Verb::Dataset(dataset) => {
             Ok(KnownPlacement { placement: dataset.placement.clone(), state: SafetyState::Whole })
         }
-        Verb::InTime => Ok(inputs[0].clone()),
-        Verb::Rekey | Verb::Choose(_) => {
+        // (Rows lie by columns that they have, whatever the key is.)
+        Verb::InTime | Verb::Rekey => Ok(inputs[0].clone()),
+        Verb::Choose(_) => {
             let KnownPlacement { placement, state } = inputs[0].clone();
             Ok(KnownPlacement { placement: placement.kept(&step.key), state })
         }

@@ -13,7 +13,7 @@ const QUERY: &str = "SELECT campaign, count(*) AS n, avg(cost) AS cost, max(pric
 FROM views JOIN ads USING (ad) WHERE cost > 2 GROUP BY campaign ORDER BY campaign LIMIT 10";
 
 const SPLIT: &str = "views = db.shards(\"views\", [\"ad\"])
-branches = views.split(4, \"ad % 4\", broadcast=\"ad = 6\", plan=\"exp\").merge().rekey(\"branch\").redistribute()
+branches = views.split(4, \"ad % 4\", broadcast=\"ad = 6\", plan=\"exp\").merge()
 result = branches.sql(\"SELECT branch, count(*) AS n FROM shard GROUP BY branch\")
 ";
 

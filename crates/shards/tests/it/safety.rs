@@ -89,6 +89,10 @@ fn a_place_by_another_key_is_no_place() {
     let count = |q: anabranch_engine::frame::Frame| q.agg([count_rows().alias("n")]);
     refused(|layout| keyed("l", layout).redistribute(Move::FLAT).rekey(["j"]).query(count), message);
     refused(|layout| source("l", layout).rekey(["k", "j"]).redistribute(Move::FLAT).rekey(["k"]).query(count), message);
+    // Another key between moves nothing.
+    same_as_one_shard("a key that comes again", |layout| {
+        keyed("l", layout).redistribute(Move::FLAT).rekey(["j"]).rekey(["k"]).query(count)
+    });
     // The place by part of a key is one.
     same_as_one_shard("part of a key", |layout| {
         keyed("l", layout).redistribute(Move::FLAT).rekey(["j", "k"]).query(count)
