@@ -46,7 +46,6 @@ fn rows_that_lie_by_their_group_stay_where_they_are() {
     assert_eq!(explained(&s.packed_by("k").group_apply(["k"], windowed)), 0);
     assert_eq!(explained(&s.packed_by("k").group_apply(["j"], windowed)), 1);
     assert_eq!(explained(&s.group_apply(["k"], |rows| rows.filter(col("x").gt(lit(0i64))))), 0);
-    assert_eq!(explained(&source("l", Layout::flat(1)).group_apply(["k"], windowed)), 0);
 }
 
 fn windowed_again(frame: Frame) -> Frame {
