@@ -91,7 +91,8 @@ impl Session {
             }
             (_, None) => {
                 let sharing = self.sharing_remark(plan, &usage, &sizes);
-                let remarks = [sharing, self.movement_remark(plan, &usage), state_remark(plan, &reads)];
+                // (What depends on the number of workers is last.)
+                let remarks = [sharing, state_remark(plan, &reads), self.movement_remark(plan, &usage)];
                 let remarks: Vec<String> = remarks.into_iter().flatten().collect();
                 (!remarks.is_empty()).then(|| remarks.join("; "))
             }

@@ -78,10 +78,24 @@ impl SessionThread {
     }
 }
 
+/// Files hold plans of one worker: with several, the last remark of a line may tell what moves.
+fn without_movement(line: &mut String) {
+    const MOVES: [&str; 3] = ["moves ", "is combined and moves ", "is dealt out by "];
+    let begins = MOVES.iter().flat_map(|moves| [format!("  -- {moves}"), format!("; {moves}")]);
+    if let Some(at) = begins.filter_map(|begin| line.find(&begin)).min() {
+        line.truncate(at);
+    }
+}
+
 /// Runs one record's text.
 fn run(session: &mut Session, sql: &str) -> Answer {
     Ok(match session.execute(sql)?.pop() {
-        Some(Outcome::Rows(rows)) => DBOutput::Rows { types: types_of(&rows.schema), rows: rows_of(&rows.batches) },
+        Some(Outcome::Rows(rows)) => {
+            let is_plan = rows.schema.fields().iter().map(|field| field.name()).eq(["plan"]);
+            let mut cells = rows_of(&rows.batches);
+            cells.iter_mut().flatten().filter(|_| is_plan).for_each(without_movement);
+            DBOutput::Rows { types: types_of(&rows.schema), rows: cells }
+        }
         Some(Outcome::Done { tag, .. }) => {
             DBOutput::StatementComplete(tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0))
         }
