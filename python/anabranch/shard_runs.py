@@ -70,6 +70,15 @@ class ShardRun:
         """``advance`` for all inputs."""
         self._native.advance_all(self._ticks(time))
 
+    def idle(self, input: str, shard: int) -> None:  # noqa: A002
+        """Nothing comes into a shard for now: its promises are those of the input's others, until
+        something is pushed into it or it is advanced."""
+        self._native.idle(_input_of(self._shards, input).name, shard)
+
+    def limit_bytes(self, bytes: int) -> None:  # noqa: A002
+        """Bounds the bytes of rows under way, 64 MiB at first: a push waits for room."""
+        self._native.limit_bytes(bytes)
+
     def changes(self) -> Rows:
         """What has come out since the last call, once the shards have done all that they can:
         ``shard``, ``time``, ``diff``, the columns."""

@@ -20,6 +20,26 @@ _WIDTH_MAX = 2**32 - 1
 _PLANS = ("auto", "flat", "exp", "max", "para")
 
 
+#: Shards for rows to go to: the first so many, those of a list, or a named group.
+_Places = Union[None, int, Sequence[int], Mapping[str, Sequence[int]]]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_group(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(value) == 1 and all(isinstance(name, str) for name in value)
+
+
+def _numbers(shards: Any) -> List[int]:
+    is_list = isinstance(shards, (list, tuple, range))
+    if not is_list or not all(_is_number(shard) for shard in shards):
+        raise ProgrammingError(f"shards are a number, numbers in a list, or a named list of them, not {shards!r}",
+                               hint='shards=2, shards=[0, 2] or shards={"socket 1": [2, 3]}')
+    return list(shards)
+
+
 class Shards:
     """A stream in several shards, as a plan. Immutable; errors are raised by the step that makes
     them.
@@ -125,16 +145,17 @@ class Shards:
         """The key is these columns from now on; their hash is computed once. Moves nothing."""
         return self._new(self._native.rekey([name for one in columns for name in listed(one)]))
 
-    def redistribute(self, scope: str = "flat", *, shards: Optional[int] = None) -> "Shards":
+    def redistribute(self, scope: str = "flat", *, shards: _Places = None) -> "Shards":
         """Each row to the shard of its key's hash: among all (``flat``), within each process
-        (``local``), between processes (``global``), or to the first so many ``shards``."""
+        (``local``), between processes (``global``), or to the first so many ``shards``, or to those
+        of a list, or of a named group: ``shards={"socket 1": [2, 3]}``."""
         return self._moved("redistribute", scope, shards)
 
-    def reshard(self, scope: str = "flat", *, shards: Optional[int] = None) -> "Shards":
+    def reshard(self, scope: str = "flat", *, shards: _Places = None) -> "Shards":
         """Rows spread evenly, by a hash of all columns."""
         return self._moved("reshard", scope, shards)
 
-    def broadcast(self, scope: str = "flat", *, shards: Optional[int] = None) -> "Shards":
+    def broadcast(self, scope: str = "flat", *, shards: _Places = None) -> "Shards":
         """All rows to each shard."""
         return self._moved("broadcast", scope, shards)
 
@@ -247,10 +268,13 @@ class Shards:
         made = iter(events._texts(built, ctx)[1])
         return [one if is_text else next(made) for one, is_text in zip(exprs, is_sql)], ctx.functions
 
-    def _moved(self, kind: str, scope: str, shards: Optional[int]) -> "Shards":
+    def _moved(self, kind: str, scope: str, shards: _Places) -> "Shards":
         if scope not in _SCOPES:
             raise ProgrammingError(f"scope is one of {', '.join(_SCOPES)}, not {scope!r}")
-        return self._new(self._native.moved(kind, scope, shards))
+        if shards is None or _is_number(shards):
+            return self._new(self._native.moved(kind, scope, shards))
+        name, listed_shards = next(iter(shards.items())) if _is_group(shards) else ("of a list", shards)
+        return self._new(self._native.moved(kind, scope, None, (name, _numbers(listed_shards))))
 
     def __iter__(self) -> Any:
         raise TypeError("a sharded program is a question; run({..}) or collect() answers it")
@@ -271,6 +295,10 @@ class Branches:
 
     def __init__(self, native: Any, of: Shards) -> None:
         self._native, self._of = native, of
+
+    def placed(self, shards: Sequence[int]) -> "Branches":
+        """The same branches, in the shards of a list by turns; said right after ``split``."""
+        return Branches(self._native.placed(_numbers(shards)), self._of)
 
     def map(self, body: Callable) -> "Branches":
         """A query over each branch by itself; its column ``branch`` stays."""

@@ -49,6 +49,38 @@ def test_the_four_plans_of_a_count_agree(plan, shards):
     assert pieces == {(ad, tick): n for start, end, ad, n in expected for tick in range(start, end)}
 
 
+def test_rows_move_to_groups_of_shards_and_branches_lie_where_a_list_says():
+    counted = sorted(views(1).rekey("ad").query(count).run({"views": ROWS}))
+    for places in (2, [3, 1], {"socket 1": [2, 3]}):
+        placed = views(4).rekey("ad").redistribute(shards=places).query(count)
+        assert sorted(placed.check().run({"views": ROWS})) == counted
+    assert "socket 1 (2, 3)" in placed.explain()
+    with placed.start() as run:
+        run.limit_bytes(1 << 20)
+        run.push("views", ROWS)
+        run.finish()
+        moved = [step for step in run.profile().to_dicts() if step["action"].startswith("query")]
+    assert {step["shard"] for step in moved if step["rows_out"]} <= {2, 3}
+
+    def branches(shards):
+        return views(shards).split(8, ab.col("ad") % 8)
+
+    expected = sorted(branches(1).map(count).merge().run({"views": ROWS}))
+    assert sorted(branches(4).placed([3, 1]).map(count).merge().run({"views": ROWS})) == expected
+    for wrong in (-1, [0, -1], {"a": [0], "b": [1]}, "two", [9], {"nowhere": []}):
+        with pytest.raises(ab.ProgrammingError):
+            views(4).rekey("ad").redistribute(shards=wrong)
+
+
+def test_an_idle_shard_holds_up_nobody():
+    with views(2).rekey("ad").redistribute().query(count).start() as run:
+        run.push("views", [(1, 0, 10), (1, 0, 60)], shard=0)
+        run.advance("views", 100, shard=0)
+        assert not run.changes().fetchall()
+        run.idle("views", 1)
+        assert run.changes().fetchall()
+
+
 def test_groups_are_applied_to_where_they_lie():
     grouped = views(3).group_apply("ad", count)
     assert grouped.explain().count("redistribute") == 1

@@ -107,6 +107,19 @@ impl ShardRun {
         self.ask(py, move |run| run.advance_all(time))
     }
 
+    /// A shard of a source promises what the others do, until it says something itself.
+    fn idle(&self, py: Python<'_>, source: String, shard: usize) -> PyResult<()> {
+        self.ask(py, move |run| run.idle(&source, shard))
+    }
+
+    /// Bounds the bytes of rows under way.
+    fn limit_bytes(&self, py: Python<'_>, bytes: usize) -> PyResult<()> {
+        self.ask(py, move |run| {
+            run.limit_bytes(bytes);
+            Ok(())
+        })
+    }
+
     /// Changes since the last call: `shard`, `time`, `diff` and the columns; with `end` after all
     /// sources have ended.
     fn changes(&self, py: Python<'_>, instants: bool, end: bool) -> PyResult<Rows> {

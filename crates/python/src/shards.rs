@@ -10,7 +10,7 @@ use anabranch_engine::frame::{Events, Frame as EngineFrame};
 use anabranch_shards::planned::MoveExpr;
 use anabranch_shards::split::cost::Shares;
 use anabranch_shards::{
-    Branches as EngineBranches, Layout, Move, Processes, ShardScope, Shards as Program, SplitPlan, To,
+    Branches as EngineBranches, Layout, Move, Processes, ShardGroup, ShardScope, Shards as Program, SplitPlan, To,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -126,15 +126,26 @@ impl Shards {
         Shards::checked(py, self.program.in_time_order())
     }
 
-    /// A movement: its kind, its scope, to how many shards.
-    #[pyo3(signature = (kind, scope, shards=None))]
-    fn moved(&self, py: Python<'_>, kind: &str, scope: &str, shards: Option<usize>) -> PyResult<Shards> {
+    /// A movement: its kind, its scope, to the first so many shards, or to those of a group.
+    #[pyo3(signature = (kind, scope, shards=None, group=None))]
+    fn moved(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        scope: &str,
+        shards: Option<usize>,
+        group: Option<(String, Vec<usize>)>,
+    ) -> PyResult<Shards> {
         let scope = match scope {
             "local" => ShardScope::Local,
             "global" => ShardScope::Global,
             _ => ShardScope::Flat,
         };
-        let reach = Move { scope, to: shards.map_or(To::Same, To::Shards) };
+        let to = match group {
+            Some((name, shards)) => To::Group(ShardGroup::new(&name, shards)),
+            None => shards.map_or(To::Same, To::Shards),
+        };
+        let reach = Move { scope, to };
         let made = match kind {
             "redistribute" => self.program.redistribute(reach),
             "reshard" => self.program.reshard(reach),
@@ -225,6 +236,11 @@ impl Branches {
         let asked = Asked::new(py, body);
         let made = self.branches.map(|frame| asked.one(frame));
         Branches::checked(py, asked.checked(made)?)
+    }
+
+    /// In shards of a list.
+    fn placed(&self, py: Python<'_>, shards: Vec<usize>) -> PyResult<Branches> {
+        Branches::checked(py, self.branches.placed(&shards))
     }
 
     /// All rows, with their branch.
