@@ -50,7 +50,7 @@ def test_the_four_plans_of_a_count_agree(plan, shards):
 
 
 def test_rows_move_to_groups_of_shards_and_branches_lie_where_a_list_says():
-    counted = sorted(views(1).rekey("ad").query(count).run({"views": ROWS}))
+    counted = sorted(views(1).group_apply("ad", count).run({"views": ROWS}))
     for places in (2, [3, 1], {"socket 1": [2, 3]}):
         placed = views(4).rekey("ad").redistribute(shards=places).query(count)
         assert sorted(placed.check().run({"views": ROWS})) == counted
