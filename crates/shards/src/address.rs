@@ -28,7 +28,7 @@ pub enum Address {
 impl Address {
     /// Sends a message, counted as under way. A shard that has gone away has said why.
     pub fn send(&self, message: Message, traffic: &Traffic) {
-        traffic.begin(message.load.size_bytes());
+        traffic.begin(message.bytes);
         match self {
             Address::Here { shard, inbox } => {
                 traffic.counts[*shard].queue();

@@ -163,7 +163,7 @@ impl Drop for Group {
         for shard in &self.shards {
             if let Address::Here { inbox, .. } = shard {
                 // (A shard that has gone away needs no order to.)
-                let _ = inbox.send(Message { task: 0, from: 0, load: Load::Stop, owed: None });
+                let _ = inbox.send(Message::new(0, 0, Load::Stop));
             }
         }
         self.traffic.tell_all(|| WireFrame::Stop);

@@ -20,6 +20,8 @@ pub struct Message {
     pub from: usize,
     /// Rows or a promise.
     pub load: Load,
+    /// Bytes of the rows in the wire form, measured once.
+    pub bytes: usize,
     /// The process that waits for an acknowledgement; none for messages of the same process, and
     /// for the message that engaged this process.
     pub owed: Option<usize>,
@@ -39,10 +41,18 @@ pub enum Load {
     Stop,
 }
 
+impl Message {
+    /// A message of this process; its rows are measured.
+    pub fn new(task: usize, from: usize, load: Load) -> Message {
+        let bytes = load.size_bytes();
+        Message { task, from, load, bytes, owed: None }
+    }
+}
+
 impl Load {
     /// Bytes of its rows in the wire form, which they need not be in: so both ends of a connection
-    /// count the same.
-    pub fn size_bytes(&self) -> usize {
+    /// count the same. Texts are measured row by row.
+    fn size_bytes(&self) -> usize {
         match self {
             Load::Rows(batch) => wire::length_in_bytes(batch),
             Load::Wire(bytes) => bytes.len(),

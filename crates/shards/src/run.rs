@@ -196,6 +196,9 @@ impl ShardRun {
 
     /// Promises for the idle shards of a source what all others have promised.
     fn promise_idle(&mut self, task: usize) -> Result<(), Error> {
+        if self.idle.is_empty() {
+            return Ok(());
+        }
         let (idle, awake): (Vec<usize>, Vec<usize>) =
             (0..self.shards()).partition(|shard| self.idle.contains(&(task, *shard)));
         let Some(time) = awake.into_iter().map(|shard| self.frontiers[task][shard]).min() else { return Ok(()) };
@@ -413,10 +416,10 @@ impl ShardRun {
 
     fn send(&mut self, shard: usize, task: usize, load: Load) -> Result<(), Error> {
         self.group.traffic.wait(MESSAGES_MAX, &self.stop)?;
-        if !matches!(load, Load::Frontier(_)) {
-            self.group.traffic.wait_for_room(load.size_bytes(), self.bytes_max, &self.stop)?;
+        let message = Message::new(task, shard, load);
+        if !matches!(message.load, Load::Frontier(_)) {
+            self.group.traffic.wait_for_room(message.bytes, self.bytes_max, &self.stop)?;
         }
-        let message = Message { task, from: shard, load, owed: None };
         self.group.shards[shard].send(message, &self.group.traffic);
         Ok(())
     }

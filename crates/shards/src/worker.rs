@@ -97,7 +97,7 @@ fn serve(post: &Post) -> Result<(), Error> {
             break;
         }
         post.traffic.counts[post.shard].unqueue();
-        let (owed, bytes) = (message.owed, message.load.size_bytes());
+        let (owed, bytes) = (message.owed, message.bytes);
         shard.receive(message)?;
         post.traffic.counted(post.shard);
         post.traffic.end(owed, bytes);
@@ -223,7 +223,7 @@ impl Shard<'_, '_> {
             (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, reach, batch),
             (Verb::Move { reach, .. }, Item::Frontier(time)) => {
                 for target in step.layout.peers(self.post.shard, reach.scope) {
-                    self.send(target, task, Load::Frontier(time));
+                    self.send(target, Message::new(task, self.post.shard, Load::Frontier(time)));
                 }
                 Ok(())
             }
@@ -304,13 +304,13 @@ impl Shard<'_, '_> {
         for part in routed(&batch, &movement, layout, here)? {
             let RoutedRows { target, rows: part, branches } = part;
             let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
-            let bytes = (wire::length_in_bytes(&part) + listed) as u64;
+            let bytes = wire::length_in_bytes(&part) + listed;
             let distance = match (target == here, layout.process(here) == layout.process(target)) {
                 (true, _) => Distance::Kept,
                 (_, true) => Distance::Near,
                 (_, false) => Distance::Far,
             };
-            self.count(task, |counts| counts.moved.count(distance, rows, bytes));
+            self.count(task, |counts| counts.moved.count(distance, rows, bytes as u64));
             let rows = match self.post.carry {
                 Carry::Wire if target != here => wired(&part)?,
                 _ => Load::Rows(part),
@@ -319,13 +319,12 @@ impl Shard<'_, '_> {
                 Some(branches) => Load::Branches(Box::new(rows), branches),
                 None => rows,
             };
-            self.send(target, task, load);
+            self.send(target, Message { task, from: here, load, bytes, owed: None });
         }
         Ok(())
     }
 
-    fn send(&self, target: usize, task: usize, load: Load) {
-        let message = Message { task, from: self.post.shard, load, owed: None };
+    fn send(&self, target: usize, message: Message) {
         self.post.shards[target].send(message, &self.post.traffic);
     }
 }

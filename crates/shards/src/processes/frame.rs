@@ -134,7 +134,7 @@ impl WireFrame {
         let (first, time) = (words[0] as usize, words[3].cast_signed());
         let message = |load| {
             let (task, from) = (words[1] as usize, words[2] as usize);
-            WireFrame::Message { target: first, message: Message { task, from, load, owed: None } }
+            WireFrame::Message { target: first, message: Message::new(task, from, load) }
         };
         let said = |item| WireFrame::Said(Said { shard: first, item });
         Ok(match tag {
@@ -290,13 +290,13 @@ mod tests {
         let error = Error::data("a row").with_hint("Mend it.");
         assert!(matches!(round_trip(&WireFrame::Failed(error.clone())), WireFrame::Failed(found) if found == error));
         assert!(matches!(round_trip(&WireFrame::Acknowledged(77)), WireFrame::Acknowledged(77)));
-        let message = Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None };
+        let message = Message::new(3, 1, Load::Frontier(-7));
         let WireFrame::Message { target: 2, message } = round_trip(&WireFrame::Message { target: 2, message }) else {
             panic!("another frame");
         };
-        assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), owed: None }));
+        assert!(matches!(message, Message { task: 3, from: 1, load: Load::Frontier(-7), bytes: 0, owed: None }));
         let load = Load::Branches(Box::new(Load::Wire(vec![1, 2, 3])), vec![5, -1]);
-        let message = Message { task: 3, from: 1, load, owed: None };
+        let message = Message::new(3, 1, load);
         let WireFrame::Message { message, .. } = round_trip(&WireFrame::Message { target: 2, message }) else {
             panic!("another frame");
         };

@@ -116,7 +116,7 @@ impl Inlet {
         if message.task >= self.tasks {
             return Err(self.stray(format!("step {}, of {}", message.task, self.tasks)));
         }
-        let owed = self.traffic.arrived(self.from, message.load.size_bytes());
+        let owed = self.traffic.arrived(self.from, message.bytes);
         // (A shard that has gone away has said why.)
         self.traffic.counts[target].queue();
         let _ = inbox.send(Message { owed, ..message });
