@@ -72,7 +72,7 @@ def test_rows_move_to_groups_of_shards_and_branches_lie_where_a_list_says():
             views(4).rekey("ad").redistribute(shards=wrong)
 
 
-def test_an_idle_shard_holds_up_nobody():
+def test_an_idle_shard_holds_up_no_other():
     with views(2).rekey("ad").redistribute().query(count).start() as run:
         run.push("views", [(1, 0, 10), (1, 0, 60)], shard=0)
         run.advance("views", 100, shard=0)

@@ -183,13 +183,8 @@ impl Session {
 
     /// The operators that stand, and what they have done.
     pub(super) fn counted_operators(&self) -> Vec<(Operator<'_>, OperatorCounts)> {
-        let mut counts: BTreeMap<DataflowId, BTreeMap<usize, OperatorCounts>> = BTreeMap::new();
-        let counted = self.dataflows.operators().filter_map(|operator| {
-            let of_dataflow = counts.entry(operator.dataflow);
-            let counts = of_dataflow.or_insert_with(|| self.cluster.operators(operator.dataflow));
-            counts.get(&operator.step).copied().map(|counts| (operator, counts))
-        });
-        counted.collect()
+        let counted = self.worked_operators().into_iter();
+        counted.filter_map(|(operator, works)| Some((operator, ShardWork::of_all(works.values()).counts?))).collect()
     }
 
     /// What bounds the rows of an arrangement that the operators of some views share: what bounds
