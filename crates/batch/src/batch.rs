@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::control::{Diffs, END, Key, Time, Times, Until};
 use crate::order::sort_by_time;
+use crate::route::ShardNumber;
 use crate::{gather, hash};
 
 /// The columns of a batch, one array a column, all of the same length.
@@ -148,8 +149,8 @@ impl Batch {
             return self;
         }
         let arrays: Vec<ArrayRef> = columns.iter().map(|&column| self.columns[column].clone()).collect();
-        let hashes = hash::hash_columns(&arrays, self.len).into();
-        Batch { key: Some(Key { columns: columns.into(), hashes }), ..self }
+        let hashes = hash::hash_columns(&arrays, self.len);
+        Batch { key: Some(Key::new(columns, hashes)), ..self }
     }
 
     /// Keyed by `key`, whose hashes the caller computed.
@@ -160,6 +161,12 @@ impl Batch {
         assert_eq!(key.hashes.len(), self.len, "a key has one hash per row");
         assert!(key.columns.iter().all(|&column| column < self.columns.len()), "key columns exist");
         Batch { key: Some(key), ..self }
+    }
+
+    /// All rows belong to this shard by the hashes of their key.
+    pub(crate) fn with_home(self, home: ShardNumber) -> Batch {
+        let key = self.key.map(|key| Key { home: Some(home), ..key });
+        Batch { key, ..self }
     }
 
     /// Without a key.
@@ -225,7 +232,7 @@ impl Batch {
         let key = self.key.as_ref().and_then(|key| {
             let position = |column: &usize| columns.iter().position(|kept| kept == column);
             let moved = key.columns.iter().map(position).collect::<Option<Arc<[usize]>>>()?;
-            Some(Key { columns: moved, hashes: key.hashes.clone() })
+            Some(key.at(moved))
         });
         let columns = columns.iter().map(|&column| self.columns[column].clone()).collect();
         Batch { columns, key, ..self.clone() }
@@ -412,7 +419,8 @@ fn concat_keys(batches: &[&Batch]) -> Option<Key> {
     let keys: Option<Vec<&Key>> = batches.iter().map(|batch| batch.key.as_ref()).collect();
     let keys = keys.filter(|keys| keys.iter().all(|key| key.columns == columns))?;
     let hashes: Vec<u64> = keys.iter().flat_map(|key| key.hashes.iter().copied()).collect();
-    Some(Key { columns, hashes: hashes.into() })
+    let home = keys[0].home.filter(|home| keys.iter().all(|key| key.home == Some(*home)));
+    Some(Key { home, ..Key::new(columns, hashes) })
 }
 
 fn concat_present(batches: &[&Batch]) -> Option<BooleanBuffer> {

@@ -9,6 +9,8 @@ use arrow::array::{Array, BooleanArray};
 use arrow::buffer::ScalarBuffer;
 use std::sync::Arc;
 
+use crate::route::ShardNumber;
+
 /// A time in ticks of a timeline. Legal times of updates are less than [`END`].
 pub type Time = i64;
 
@@ -56,6 +58,8 @@ pub struct Key {
     pub columns: Arc<[usize]>,
     /// One hash per row, as [`crate::hash::hash_columns`] computes it.
     pub hashes: ScalarBuffer<u64>,
+    /// The shard that has all of these hashes, if rows were dealt out by them.
+    pub home: Option<ShardNumber>,
 }
 
 impl Times {
@@ -298,18 +302,31 @@ impl Until {
 }
 
 impl Key {
+    /// The key of these columns, whose hashes the caller computed.
+    pub fn new(columns: impl Into<Arc<[usize]>>, hashes: impl Into<ScalarBuffer<u64>>) -> Key {
+        Key { columns: columns.into(), hashes: hashes.into(), home: None }
+    }
+
+    /// The same hashes at these columns.
+    pub fn at(&self, columns: Arc<[usize]>) -> Key {
+        Key { columns, ..self.clone() }
+    }
+
+    /// Some of its rows.
+    fn of(&self, hashes: ScalarBuffer<u64>) -> Key {
+        Key { columns: self.columns.clone(), hashes, home: self.home }
+    }
+
     pub(crate) fn take(&self, rows: &[u32]) -> Key {
-        let hashes = rows.iter().map(|&row| self.hashes[row as usize]).collect();
-        Key { columns: self.columns.clone(), hashes }
+        self.of(rows.iter().map(|&row| self.hashes[row as usize]).collect())
     }
 
     pub(crate) fn filter(&self, keep: &BooleanArray) -> Key {
-        let hashes = keep.values().set_indices().map(|row| self.hashes[row]).collect();
-        Key { columns: self.columns.clone(), hashes }
+        self.of(keep.values().set_indices().map(|row| self.hashes[row]).collect())
     }
 
     pub(crate) fn slice(&self, offset: usize, len: usize) -> Key {
-        Key { columns: self.columns.clone(), hashes: self.hashes.slice(offset, len) }
+        self.of(self.hashes.slice(offset, len))
     }
 }
 

@@ -19,7 +19,15 @@ const BLOCK_ROWS: usize = 64;
 /// # Panics
 /// If `batch` is not keyed or `shards` is 0.
 pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
-    parts_of(batch, shards, |hashes, parts| routes(hashes, shards, parts))
+    // (Rows that were dealt out are looked at no more.)
+    if let Some(home) = batch.key().and_then(|key| key.home).filter(|home| home.of() == shards) {
+        let whole = batch.clone().compact();
+        let of_shard = |shard: usize| if shard == home.index() { whole.clone() } else { whole.slice(0, 0) };
+        return (0..shards).map(of_shard).collect();
+    }
+    let parts = parts_of(batch, shards, |hashes, parts| routes(hashes, shards, parts));
+    let at_home = |(shard, part): (usize, Batch)| part.with_home(ShardNumber::new(shard, shards));
+    parts.into_iter().enumerate().map(at_home).collect()
 }
 
 /// As [`partition`], where `part_of` says which of `parts` parts a hash belongs to.
@@ -66,10 +74,26 @@ pub fn at_home(batch: Batch, key: &[usize], shard: ShardNumber) -> Batch {
     if let Some(present) = batch.present() {
         rows.retain(|&row| present.value(row as usize));
     }
-    if rows.len() == batch.len() {
-        return batch;
+    match rows.len() == batch.len() {
+        true => batch,
+        false => batch.take(&rows).assume_present(),
     }
-    batch.take(&rows).assume_present()
+    .with_home(shard)
+}
+
+/// The places of the hashes of each shard, in order.
+///
+/// # Panics
+/// If there is no shard.
+pub fn places_by_shard(hashes: &[u64], shards: usize) -> Vec<Vec<u32>> {
+    let mut of_hash = vec![0u32; hashes.len()];
+    routes(hashes, shards, &mut of_hash);
+    if shards <= LISTED_PARTS_MAX {
+        return rows_of_parts(&of_hash, shards);
+    }
+    let mut places = vec![Vec::new(); shards];
+    (0u32..).zip(of_hash).for_each(|(place, shard)| places[shard as usize].push(place));
+    places
 }
 
 /// The rows whose hashes a shard has.
@@ -143,12 +167,20 @@ mod tests {
                 for (shard, part) in parts.iter().enumerate() {
                     let key = part.key().expect("parts are keyed");
                     assert!(part.present().is_none());
+                    assert_eq!(key.home, Some(ShardNumber::new(shard, shards)));
+                    let again = partition(part, shards);
+                    assert!((0..shards).all(|other| again[other].len() == if other == shard { part.len() } else { 0 }));
                     assert!(key.hashes.iter().all(|&hash| route(hash, shards) == shard));
                 }
                 assert_eq!(meaning(&Batch::concat(&parts).unwrap()), meaning(&batch));
                 let kept: Vec<Batch> =
                     (0..shards).map(|shard| at_home(batch.clone(), &[0], ShardNumber::new(shard, shards))).collect();
                 assert!(kept.iter().zip(&parts).all(|(kept, part)| meaning(kept) == meaning(part)));
+                let hashes = &batch.key().expect("it is keyed").hashes;
+                for (shard, places) in places_by_shard(hashes, shards).into_iter().enumerate() {
+                    let is_own = |row: &u32| route(hashes[*row as usize], shards) == shard;
+                    assert!((0..batch.len() as u32).filter(is_own).eq(places));
+                }
             }
         }
     }

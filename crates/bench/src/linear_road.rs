@@ -5,7 +5,8 @@
 //! before has answered; its wall time includes the making of its rows. *Tail*: minutes pass unseen
 //! before (traffic is there, state is not), then the replay: a regression test, never a rating.
 //! *Burst*: random bursts of 5 to 15 s are handed over at once, and lags count from a second's own
-//! time. *Real*: seconds are handed over when the clock says so, and responses are measured.
+//! time. *Real*: seconds are handed over when the clock says so, and responses are measured. A pause
+//! of the system may be put in (statement R8): the modelled lag is then held against a real one.
 //!
 //! Sketch on paper: a row is 40 bytes in ten columns; it is copied five times (made, filtered,
 //! routed, gathered, queued) at some 20 ns each, looked up in one hash table (a cache miss of 100
@@ -52,9 +53,20 @@ pub struct Options {
     /// Seed of the traffic.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A pause of the system, as `SECOND:LENGTH` in seconds: what its lag does is told.
+    #[arg(long, value_parser = pause)]
+    pause: Option<(u32, u32)>,
     /// Compare all answers with the reference, outside of what is timed.
     #[arg(long)]
     check: bool,
+}
+
+/// Seconds whose lags are told: one before a pause, and what follows.
+const TOLD_SECONDS: u32 = 12;
+
+fn pause(text: &str) -> Result<(u32, u32), String> {
+    let parsed = text.split_once(':').and_then(|(at, length)| Some((at.parse().ok()?, length.parse().ok()?)));
+    parsed.ok_or_else(|| format!("\"{text}\" is no pause: say SECOND:LENGTH, such as 300:3"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,6 +109,7 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
     let mut random = Random::new(options.seed);
     let (mut lag, mut responses, mut lag_max) = (Lag::default(), Responses::default(), 0f64);
     let (mut rows, mut cpu, mut wall, mut last_wall) = (0u64, 0f64, 0f64, 0f64);
+    let mut told = Vec::new();
     let last_from = options.seconds.saturating_sub(600);
     let begun = Instant::now();
     loop {
@@ -117,6 +130,9 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
             std::thread::sleep(Duration::from_secs(u64::from(time) + 1).saturating_sub(begun.elapsed()));
         }
         let at = Instant::now();
+        if let Some((_, length)) = options.pause.filter(|(second, _)| seconds.iter().any(|one| one.time == *second)) {
+            std::thread::sleep(Duration::from_secs(u64::from(length)));
+        }
         let batches = match seconds.as_slice() {
             [second] => system.take(second).map_err(fail)?,
             seconds => system.take_all(seconds).map_err(fail)?,
@@ -130,6 +146,9 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
             Mode::Replay | Mode::Burst => lag.after(time, took),
         };
         lag_max = lag_max.max(now);
+        if options.pause.is_some_and(|(second, _)| (second..second + TOLD_SECONDS).contains(&(time + 1))) {
+            told.push(now);
+        }
         responses.add(now, batches.iter().map(|batch| batch.len() as u64).sum());
         rows += seconds.iter().map(|second| second.rows.len() as u64).sum::<u64>();
         if let Some((reference, expected, given)) = &mut judge {
@@ -151,6 +170,7 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
         "accounts": format!("{keep:?}"), "rows": rows, "rows_a_second": rows as f64 / wall,
         "cpu_ns_a_row": cpu * 1e9 / rows as f64, "driver_alone_ns_a_row": driver_ns,
         "speed_up": f64::from(options.seconds) / wall, "speed_up_last_ten_minutes": f64::from(options.seconds - last_from) / last_wall.max(1e-9),
+        "paused": options.pause, "lags_from_before_the_pause_s": told,
         "lag_max_s": lag_max, "lag_p50_s": p50, "lag_p99_s": p99, "lag_p999_s": p999,
         "answers": system.counts().answers, "cars_at_the_end": cars, "peak_mb": peak_mb(), "checked": options.check,
     }))

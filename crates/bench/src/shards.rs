@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use anabranch_batch::{Batch, Diffs, Times};
 use anabranch_engine::Error;
-use anabranch_engine::frame::{Frame, How, avg, col, count_rows, sum};
+use anabranch_engine::frame::{Events, Frame, How, avg, col, count_rows, sum};
 use anabranch_shards::{Carry, Layout, Move, Shards};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -72,9 +72,13 @@ fn batches(rows: usize, batch: usize, columns: usize, keys: usize) -> Vec<Batch>
     starts.map(made).collect()
 }
 
-fn source(name: &str, columns: usize, shards: usize) -> Shards {
+fn events(name: &str, columns: usize) -> Events {
     let field = |column: usize| Field::new(format!("c{column}"), DataType::Int64, true);
-    Shards::source(name, Schema::new((0..columns).map(field).collect::<Vec<_>>()), Layout::flat(shards))
+    Events::input(name, Schema::new((0..columns).map(field).collect::<Vec<_>>()))
+}
+
+fn source(name: &str, columns: usize, shards: usize) -> Shards {
+    Shards::of_events(events(name, columns), Layout::flat(shards))
 }
 
 /// What one run took.
@@ -154,10 +158,12 @@ fn movements(options: &Options) -> Result<Vec<Value>, Error> {
         let copy = copy_rate(&given);
         for (shards, carry) in [(1, Carry::Batches), (2, Carry::Batches), (2, Carry::Wire)] {
             let keyed = source("rows", columns, shards).rekey(["c0"]);
+            let appended = Shards::of_events(events("rows", columns).append_only(), Layout::flat(shards));
             let programs = [
                 ("rekey", keyed.clone()),
                 ("redistribute", keyed.redistribute(Move::FLAT)),
                 ("reshard", keyed.reshard(Move::FLAT)),
+                ("reshard by batches", appended.rekey(["c0"]).reshard(Move::FLAT)),
                 ("broadcast", keyed.broadcast(Move::FLAT)),
             ];
             for (verb, program) in programs {

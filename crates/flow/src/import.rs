@@ -30,8 +30,10 @@ use arrow::array::ArrayRef;
 
 use crate::account::midway;
 use crate::chain::Chain;
+pub use crate::dealt::SharedFilter;
+use crate::dealt::Wanted;
 use crate::drive::{HeldCapability, advanced_to};
-use crate::line::{Apply, Feed, Frontiers};
+use crate::line::{Feed, Frontiers};
 use crate::opening::{Edges, Open};
 use crate::pulled::Pulled;
 use crate::relay::{RelayedBatch, Subscriber};
@@ -87,7 +89,7 @@ pub struct Dealing {
     /// Which of the workers this is.
     pub shard: ShardNumber,
     /// What is done to all rows before, on each worker: it costs less than moving rows.
-    pub before: Option<Apply>,
+    pub before: Option<SharedFilter>,
     /// Columns of what it makes.
     pub key: Vec<usize>,
     /// If rows can be made fewer where they are: columns, before that, by whose hash batches are
@@ -125,7 +127,7 @@ impl Dealing {
         };
         let Some(before) = before else { return home(batch, out) };
         let mut made = Output::default();
-        before(batch, &mut made);
+        (before.apply)(batch, &mut made);
         made.rows.into_iter().for_each(|batch| home(batch, out));
         // (All workers have the same errors.)
         made.errors.into_iter().filter(|_| shard.index() == 0).for_each(|batch| out.give_errors(batch));
@@ -272,12 +274,37 @@ impl ImportState {
         for arrival in live {
             let dealing = self.dealing.as_ref().filter(|_| is_input);
             let is_dealt = dealing.is_some_and(|dealing| dealing.is_for(&arrival.batch, &self.columns));
+            if is_dealt && is_all && self.give_shared(&arrival, out) {
+                continue;
+            }
             let batch = if is_dealt { arrival.batch } else { arrival.piece() };
             let batch = if is_all { batch } else { batch.after(self.as_of) };
             self.give_batch(batch, is_dealt, out);
         }
         self.upper = upper;
         upper
+    }
+
+    /// Gives this worker's rows of a batch as all workers and imports deal it out together; `false`
+    /// if they cannot.
+    fn give_shared(&self, arrival: &RelayedBatch, out: &mut Output) -> bool {
+        let Some(Dealing { shard, before, key, .. }) = &self.dealing else { return false };
+        if self.content != Content::Rows || arrival.batch.present().is_some() {
+            return false;
+        }
+        let read = |columns: &[usize], of: &[usize]| columns.iter().map(|column| of[*column]).collect::<Vec<_>>();
+        let columns = match before {
+            Some(filter) => read(&filter.kept, &self.columns),
+            None => self.columns.clone(),
+        };
+        let key = read(key, &columns);
+        let filter = before.as_ref().map(|filter| (filter, self.columns.as_slice()));
+        let wanted = Wanted { columns: &columns, key: &key, filter, shard: *shard };
+        let Some(batch) = arrival.dealt(&wanted) else { return false };
+        if !batch.is_empty() {
+            out.give_rows(moved(batch, self.horizon.get()));
+        }
+        true
     }
 
     /// The frontier, if there is nothing to bring.
@@ -300,7 +327,7 @@ impl ImportState {
         let batch = moved(batch.project(&self.columns), self.horizon.get());
         match (self.content, &mut self.dealing) {
             (Content::Rows, Some(dealing)) if is_dealt => dealing.deal(batch, out),
-            (Content::Rows, Some(Dealing { before: Some(before), .. })) => before(batch, out),
+            (Content::Rows, Some(Dealing { before: Some(before), .. })) => (before.apply)(batch, out),
             (Content::Rows, _) => out.give_rows(batch),
             (Content::Errors, _) => out.give_errors(batch),
         }

@@ -22,6 +22,7 @@ pub mod arrange;
 pub mod chain;
 mod counting;
 mod cpu_clock;
+mod dealt;
 pub mod drive;
 pub mod egress;
 mod event_verb;

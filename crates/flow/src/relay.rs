@@ -21,6 +21,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Time};
 
 use crate::account::Load;
+use crate::dealt::{DealtRows, Wanted};
 use crate::pending::split_at;
 use crate::waker::Waker;
 
@@ -31,13 +32,26 @@ pub struct RelayedBatch {
     pub batch: Batch,
     /// Those that are this worker's where they are dealt out in pieces.
     pub own: Range<usize>,
+    /// Its rows by the hashes of keys, as far as a worker has asked for them; all workers have one.
+    dealt: Arc<DealtRows>,
 }
 
 impl RelayedBatch {
+    /// A batch for all workers, each of which has a piece.
+    pub fn of_workers(batch: &Batch, pieces: Vec<Range<usize>>) -> impl Iterator<Item = RelayedBatch> {
+        let dealt = Arc::new(DealtRows::of_workers(pieces.len()));
+        pieces.into_iter().map(move |own| RelayedBatch { batch: batch.clone(), own, dealt: Arc::clone(&dealt) })
+    }
+
     /// A batch that this worker alone gets.
     pub fn whole(batch: Batch) -> RelayedBatch {
         let own = 0..batch.len();
-        RelayedBatch { batch, own }
+        RelayedBatch { batch, own, dealt: Arc::new(DealtRows::of_workers(1)) }
+    }
+
+    /// The rows that a shard has by the hash of some columns: see [`DealtRows::take`].
+    pub(crate) fn dealt(&self, wanted: &Wanted<'_>) -> Option<Batch> {
+        self.dealt.take(&self.batch, wanted)
     }
 
     /// This worker's piece.
@@ -58,7 +72,8 @@ impl RelayedBatch {
         let (before, own, behind) = (from(0, start), from(start, end - start), from(end, self.batch.len() - end));
         let range = before.len()..before.len() + own.len();
         let batch = Batch::concat(&[before, own, behind]).unwrap_or_default();
-        RelayedBatch { batch, own: range }
+        // (These are other rows.)
+        RelayedBatch { batch, own: range, dealt: Arc::new(DealtRows::of_workers(self.dealt.workers())) }
     }
 }
 
@@ -190,7 +205,7 @@ mod tests {
     #[test]
     fn a_late_subscriber_is_told_which_rows_are_its_own() {
         let mut relay = Relay::new(0);
-        relay.push_arrival(RelayedBatch { batch: batch(&[1, 8, 2, 9, 7, 3, 6]), own: 2..5 });
+        relay.push_arrival(RelayedBatch { own: 2..5, ..RelayedBatch::whole(batch(&[1, 8, 2, 9, 7, 3, 6])) });
         relay.advance(5);
         let (mut arrivals, _) = relay.subscribe().drain();
         assert_eq!((times(&arrivals), arrivals[0].own.clone()), (vec![8, 9, 7, 6], 1..3));

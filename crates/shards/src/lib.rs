@@ -42,6 +42,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod address;
+mod appending;
 pub mod counts;
 pub mod dataset;
 pub mod datasets;

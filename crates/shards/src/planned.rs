@@ -12,13 +12,15 @@ use anabranch_batch::types::narrowed;
 use anabranch_batch::{Batch, Diffs, TextLimit, Times};
 use anabranch_engine::frame::{Events, Expr};
 use anabranch_engine::{Error, Interrupt, Rows, Session};
-use anabranch_plan::program::{MergeOrder, MoveKind, MoveScope, PlannedSplit, Program, SplitForm, StepAction, read};
+use anabranch_plan::program::{
+    MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedSplit, Program, SplitForm, StepAction, read,
+};
 use anabranch_sql::column_type_name;
 use anabranch_sql::output::shown_schema;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use crate::layout::{Layout, Move, ShardScope, To};
+use crate::layout::{Layout, Move, ShardGroup, ShardScope, To};
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
 use crate::split::SplitPlan;
@@ -76,13 +78,13 @@ impl PlannedShards {
                 },
                 StepAction::Union { inputs: [first, second] } => built[*first].union(&built[*second]),
                 StepAction::Rekey { input, columns } => built[*input].rekey(columns.iter().map(String::as_str)),
-                StepAction::Move { input, kind, scope, shards } => {
+                StepAction::Move { input, kind, scope, to } => {
                     let scope = match scope {
                         MoveScope::Flat => ShardScope::Flat,
                         MoveScope::Local => ShardScope::Local,
                         MoveScope::Global => ShardScope::Global,
                     };
-                    let reach = Move { scope, to: shards.map_or(To::Same, To::Shards) };
+                    let reach = Move { scope, to: targets(to) };
                     match kind {
                         MoveKind::Redistribute => built[*input].redistribute(reach),
                         MoveKind::Reshard => built[*input].reshard(reach),
@@ -226,6 +228,18 @@ fn multicast(rows: &Shards, targets: &str) -> Shards {
     expression(rows, targets, MoveExpr::Targets).map_or_else(Shards::failed, |targets| rows.multicast_to(targets))
 }
 
+/// The shards that are named. A list without a name is called as in Python.
+fn targets(to: &MoveTargets) -> To {
+    match to {
+        MoveTargets::All => To::Same,
+        MoveTargets::First(shards) => To::Shards(*shards),
+        MoveTargets::Group { name, shards } => {
+            let name = name.as_deref().unwrap_or("of a list");
+            To::Group(ShardGroup::new(name, shards.iter().copied()))
+        }
+    }
+}
+
 fn split_merged(rows: &Shards, split: &PlannedSplit) -> Shards {
     let plan = match split.form {
         SplitForm::Auto => SplitPlan::Auto,
@@ -237,6 +251,10 @@ fn split_merged(rows: &Shards, split: &PlannedSplit) -> Shards {
     let broadcast = split.broadcast.as_ref().map(|text| expression(rows, text, MoveExpr::Broadcast)).transpose();
     let branches = expression(rows, &split.route, MoveExpr::Route)
         .and_then(|route| Ok(rows.split(split.width, route, broadcast?, plan)))
+        .map(|branches| match &split.places {
+            Some(places) => branches.placed(places),
+            None => branches,
+        })
         .map(|branches| match split.merge {
             MergeOrder::Any => branches.merge(),
             MergeOrder::Time => branches.merge_by_time(),

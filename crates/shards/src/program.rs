@@ -15,6 +15,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::ScalarValue;
 
+use crate::appending;
 use crate::dataset::Dataset;
 use crate::layout::{Layout, Move};
 
@@ -92,6 +93,9 @@ pub enum ActionKind {
     Redistribute,
     /// By the hash of all columns.
     Reshard,
+    /// Whole batches of rows that are never taken back, each to the shard that has been sent the
+    /// fewest rows.
+    Deal,
     /// A copy to each.
     Broadcast,
     /// A copy to each that a function of the row names.
@@ -120,6 +124,7 @@ impl ActionKind {
         match self {
             ActionKind::Redistribute => "redistribute",
             ActionKind::Reshard => "reshard",
+            ActionKind::Deal => "reshard by batches",
             ActionKind::Broadcast => "broadcast",
             ActionKind::Multicast(_) => "multicast",
             ActionKind::Spray => "spray",
@@ -302,10 +307,15 @@ impl Shards {
         })
     }
 
-    /// Rows are spread evenly, by a hash of all columns: a row and its end go to one shard.
+    /// Rows are spread evenly: by a hash of all columns, so that a row and its end go to one shard;
+    /// batch by batch, unopened, where it follows from the source's promise
+    /// ([`Events::append_only`]) that no row is taken back.
     #[must_use]
     pub fn reshard(&self, reach: Move) -> Shards {
-        self.then(|input| moved(input, ActionKind::Reshard, reach))
+        self.then(|input| match appending::is_append_only(input)? {
+            true => moved(input, ActionKind::Deal, reach),
+            false => moved(input, ActionKind::Reshard, reach),
+        })
     }
 
     /// Each shard gets all rows.

@@ -102,8 +102,10 @@ fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
         columns.map_or(PlanPlacement::Arbitrary, |columns| PlanPlacement::Together { rule, columns })
     };
     match spread {
-        // (By turns of a list is no rule that plans know.)
-        Spread::Arbitrary | Spread::Placed { .. } => PlanPlacement::Arbitrary,
+        Spread::Arbitrary => PlanPlacement::Arbitrary,
+        Spread::Placed { column, shards } => {
+            together(PlacementRule::Ranges(rule_of_turns(shards)), std::slice::from_ref(column))
+        }
         Spread::Replicated => PlanPlacement::Replicated,
         Spread::One => PlanPlacement::One,
         Spread::ByKey(columns, To::Same) => together(PlacementRule::Hash(None), columns),
@@ -121,6 +123,21 @@ fn of_spread(spread: &Spread, plan: &Plan) -> PlanPlacement {
 /// What tells the hashes of a group apart from other rules: no source has such a name.
 fn rule_of(group: &ShardGroup) -> String {
     format!("\0{group}")
+}
+
+/// The same of the turns of a list.
+fn rule_of_turns(shards: &[usize]) -> String {
+    format!("\0by turns {shards:?}")
+}
+
+/// The list of the inputs by whose turns a rule is.
+fn turns_of(rule: &str, inputs: &[(&Placement, Option<&Partial>)]) -> Option<Vec<usize>> {
+    let spreads = inputs.iter().flat_map(|(placement, _)| [&placement.across, &placement.within]);
+    let mut lists = spreads.filter_map(|spread| match spread {
+        Spread::Placed { shards, .. } => Some(shards),
+        _ => None,
+    });
+    lists.find(|shards| rule_of_turns(shards) == rule).cloned()
 }
 
 /// The group of the inputs that a rule is of.
@@ -145,9 +162,10 @@ fn to_spread(place: PlanPlacement, plan: &Plan, inputs: &[(&Placement, Option<&P
     match rule {
         PlacementRule::Hash(shards) => Spread::ByKey(names, shards.map_or(To::Same, To::Shards)),
         PlacementRule::Number => Spread::ByNumber(names.swap_remove(0)),
-        PlacementRule::Ranges(rule) => match group_of(&rule, inputs) {
-            Some(group) => Spread::ByKey(names, To::Group(group)),
-            None => Spread::Packed { source: rule, column: names.swap_remove(0) },
+        PlacementRule::Ranges(rule) => match (group_of(&rule, inputs), turns_of(&rule, inputs)) {
+            (Some(group), _) => Spread::ByKey(names, To::Group(group)),
+            (None, Some(shards)) => Spread::Placed { column: names.swap_remove(0), shards },
+            (None, None) => Spread::Packed { source: rule, column: names.swap_remove(0) },
         },
     }
 }

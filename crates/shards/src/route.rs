@@ -12,6 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
 use datafusion_common::ScalarValue;
 
+use crate::appending::Dealt;
 use crate::layout::{Layout, Move, To};
 use crate::program::{ActionKind, BRANCH, ROUTE, Targets};
 use crate::split::handed;
@@ -40,11 +41,18 @@ pub struct RoutedRows {
     pub branches: Option<Vec<i64>>,
 }
 
-/// Rows for all shards, of those that `shard` sends; empty batches are left out.
+/// Rows for all shards, of those that `shard` sends; empty batches are left out. `dealt` is what the
+/// movement has sent from there so far, if it deals out batches.
 ///
 /// # Errors
 /// `Data` when a multicast names a shard that is not there.
-pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usize) -> Result<Vec<RoutedRows>, Error> {
+pub fn routed(
+    batch: &Batch,
+    movement: &Movement<'_>,
+    layout: Layout,
+    shard: usize,
+    dealt: &mut Dealt,
+) -> Result<Vec<RoutedRows>, Error> {
     let as_they_are = |(target, rows): (usize, Batch)| RoutedRows { target, rows, branches: None };
     let mut handed = Vec::new();
     let Movement { kind, reach, schema, sequence } = *movement;
@@ -62,11 +70,12 @@ pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usi
             };
             parts.into_iter().map(keyed).collect()
         }
+        ActionKind::Deal => {
+            let target = dealt.next(&targets(reach, layout, shard), shard, batch.len()).unwrap_or(shard);
+            return Ok(vec![as_they_are((target, batch.clone()))]);
+        }
         ActionKind::Broadcast => {
-            let targets = match &reach.to {
-                To::Same => layout.peers(shard, reach.scope),
-                chosen => chosen.chosen(layout.shards()),
-            };
+            let targets = targets(reach, layout, shard);
             return Ok(targets.into_iter().map(|target| as_they_are((target, batch.clone()))).collect());
         }
         ActionKind::Multicast(targets) => multicast(batch, targets, layout)?,
@@ -114,6 +123,14 @@ pub fn routed(batch: &Batch, movement: &Movement<'_>, layout: Layout, shard: usi
     };
     let parts = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
     Ok(parts.map(as_they_are).chain(handed).collect())
+}
+
+/// The shards that rows of `shard` may go to.
+fn targets(reach: &Move, layout: Layout, shard: usize) -> Vec<usize> {
+    match &reach.to {
+        To::Same => layout.peers(shard, reach.scope),
+        chosen => chosen.chosen(layout.shards()),
+    }
 }
 
 /// One level of a split.
@@ -257,7 +274,7 @@ mod tests {
     fn sprayed(batch: &Batch, sequence: u64, shards: usize) -> (usize, Batch) {
         let schema = Schema::new(Vec::<Field>::new());
         let movement = Movement { kind: &ActionKind::Spray, reach: &Move::FLAT, schema: &schema, sequence };
-        let mut parts = routed(batch, &movement, Layout::flat(shards), 0).unwrap();
+        let mut parts = routed(batch, &movement, Layout::flat(shards), 0, &mut Dealt::default()).unwrap();
         assert_eq!(parts.len(), 1);
         let RoutedRows { target, rows, .. } = parts.remove(0);
         (target, rows)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
 use anabranch_engine::connector::{Poll, SourceReader};
-use anabranch_engine::frame::{Events, IntoEvents, Item, ResultLifetime};
+use anabranch_engine::frame::{Events, IntoEvents, Item, Reached, ResultLifetime};
 use anabranch_engine::{Error, Interrupt, Options, Session};
 use arrow::datatypes::SchemaRef;
 
@@ -40,6 +40,8 @@ pub struct ShardRun {
     group: Group,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
+    /// The same, of what a source promises of its rows.
+    reached: Vec<Vec<Reached>>,
     /// Sources and shards that are idle.
     idle: BTreeSet<(usize, usize)>,
     /// For each step that is a packed source, what its shards hold.
@@ -118,6 +120,7 @@ impl Shards {
         let (layout, schema) = (step.layout, step.schema.clone());
         let group = Group::start(&tasks, layout, carry, processes)?;
         let frontiers = vec![vec![Time::MIN; layout.shards()]; tasks.list.len()];
+        let reached = vec![vec![Reached::default(); layout.shards()]; tasks.list.len()];
         let outcome =
             RunOutcome { schema, shards: vec![vec![]; layout.shards()], frontiers: vec![Time::MIN; layout.shards()] };
         let ranges = |task: &Task| match &task.step.verb {
@@ -131,6 +134,7 @@ impl Shards {
             tasks,
             group,
             frontiers,
+            reached,
             idle: BTreeSet::new(),
             ranges,
             outcome,
@@ -149,7 +153,7 @@ impl ShardRun {
     ///
     /// # Errors
     /// `Invalid` when there is no such source or shard, or columns do not fit; `Data` when a row
-    /// lies before the frontier there.
+    /// lies before the frontier there, or breaks a promise of the source.
     pub fn push(&mut self, source: &str, shard: usize, rows: impl IntoEvents) -> Result<(), Error> {
         let task = self.source(source, shard)?;
         let batch = rows.into_events(self.events(task)?)?.compact();
@@ -163,9 +167,11 @@ impl ShardRun {
             ))
             .with_hint("Push rows before advancing past them."));
         }
+        let reached = self.events(task)?.check_promises(&batch, &self.reached[task][shard])?;
         if let Some(ranges) = &mut self.ranges[task] {
             ranges.note(source, shard, &batch)?;
         }
+        self.reached[task][shard] = reached;
         self.idle.remove(&(task, shard));
         self.send(shard, task, Load::Rows(batch))
     }

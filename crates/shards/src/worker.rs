@@ -15,6 +15,7 @@ use anabranch_engine::{Error, ErrorKind, Options, Session};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::address::{Address, ShardClient};
+use crate::appending::Dealt;
 use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
@@ -87,7 +88,8 @@ fn serve(post: &Post) -> Result<(), Error> {
         let senders = post.shards.len();
         let inputs = task.step.inputs.len().max(1);
         let (heard, ports) = (vec![Time::MIN; senders], vec![Time::MIN; inputs]);
-        places.push(Place { run, held: InTime::default(), heard, ports, told: Time::MIN });
+        let (held, dealt) = (InTime::default(), Dealt::default());
+        places.push(Place { run, held, heard, ports, told: Time::MIN, dealt });
     }
     let clock = thread_nanos();
     let constants = ConstantColumns::default();
@@ -117,6 +119,8 @@ struct Place<'s> {
     ports: Vec<Time>,
     /// What readers were told.
     told: Time,
+    /// Of a movement of whole batches: what was sent.
+    dealt: Dealt,
 }
 
 struct Shard<'p, 's> {
@@ -301,7 +305,7 @@ impl Shard<'_, '_> {
         if let Some(errors) = errors {
             self.emit(task, Item::Errors(errors))?;
         }
-        for part in routed(&batch, &movement, layout, here)? {
+        for part in routed(&batch, &movement, layout, here, &mut self.places[task].dealt)? {
             let RoutedRows { target, rows: part, branches } = part;
             let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
             let bytes = wire::length_in_bytes(&part) + listed;

@@ -39,7 +39,7 @@ fn any_batch_keeps_its_meaning() {
 fn rows_that_collide_stay_apart() {
     // Equal key hashes for all rows: what a collision of the whole row looks like.
     let column: ArrayRef = Arc::new(Int64Array::from(vec![3, 1, 3, 2, 1, 3]));
-    let key = crate::Key { columns: [0].into(), hashes: vec![9; 6].into() };
+    let key = crate::Key::new([0], vec![9; 6]);
     let text: ArrayRef = Arc::new(StringViewArray::from(vec!["x", "y", "x", "x", "y", "x"]));
     let batch = Batch::new(vec![text], Times::Constant(1), Diffs::Constant(1));
     let result = consolidate(batch.with_hashes(key.clone()));

@@ -136,7 +136,7 @@ impl<'a> WireReader<'a> {
                 column => return Err(self.malformed(format!("there is no column {column}"))),
             }
         }
-        Ok(Some(Key { columns: columns.into(), hashes: self.scalars(rows)? }))
+        Ok(Some(Key::new(columns, self.scalars::<u64>(rows)?)))
     }
 
     fn present(&mut self, rows: usize) -> Result<Option<BooleanBuffer>, WireError> {

@@ -76,9 +76,8 @@ impl Cluster {
     fn push_pieces(&mut self, input: CollectionId, batch: &Batch, pieces: Vec<Range<usize>>) {
         // (A batch of few rows takes more than its rows do.)
         let load = self.accounts.load(batch.size_bytes().max(BATCH_BYTES_MIN));
-        for (worker, own) in pieces.into_iter().enumerate() {
-            let push =
-                Command::Push { input, arrival: RelayedBatch { batch: batch.clone(), own }, load: Arc::clone(&load) };
+        for (worker, arrival) in RelayedBatch::of_workers(batch, pieces).enumerate() {
+            let push = Command::Push { input, arrival, load: Arc::clone(&load) };
             match self.defers {
                 // (No worker can do much with rows of a time that is not complete.)
                 true => self.put_one(worker, push),

@@ -19,7 +19,7 @@ use crate::error::Error;
 
 /// How far an input has come, as its promises see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Reached {
+pub struct Reached {
     /// The time of the last row.
     last: Time,
     /// Of each column that the input is sorted by.
@@ -52,7 +52,7 @@ impl Events {
         self
     }
 
-    /// Rows never end.
+    /// Rows never end, and none is taken back.
     #[must_use]
     pub fn append_only(self) -> Events {
         self.constant_duration(FOREVER)
@@ -105,7 +105,10 @@ impl Events {
     }
 
     /// The promises, for plans.
-    pub(super) fn properties(&self) -> Result<Properties, Error> {
+    ///
+    /// # Errors
+    /// `Invalid` when one cannot be kept, or names a column that is not there.
+    pub fn properties(&self) -> Result<Properties, Error> {
         let Declared { duration, hop, interval_free, sorted, bounded, unique, sorted_by } = self.declared.clone();
         let wrong = |what: &str, ticks: i64| {
             Error::invalid(format!("{what} of input \"{}\" cannot be {ticks} ticks", self.name()))
@@ -159,7 +162,10 @@ impl Events {
     }
 
     /// Checks rows against the promises; returns how far the input has come with them.
-    pub(super) fn check_promises(&self, batch: &Batch, reached: &Reached) -> Result<Reached, Error> {
+    ///
+    /// # Errors
+    /// `Data` when a row breaks one, with the row's time.
+    pub fn check_promises(&self, batch: &Batch, reached: &Reached) -> Result<Reached, Error> {
         let Declared { duration, hop, interval_free, sorted, .. } = &self.declared;
         let columns = self.check_sorted_by(batch, &reached.columns)?;
         let broken = |time: Time, what: String| Err(self.broken(time, &what));
@@ -176,6 +182,9 @@ impl Events {
                 Event::Start { start, end } => start.checked_add(ticks) == Some(end),
                 Event::End { .. } | Event::Nothing => false,
             };
+            if *duration == Some(FOREVER) && batch.diffs().get(row) < 0 {
+                return broken(time, "takes one back, though rows never end".to_owned());
+            }
             if let Some(ticks) = duration.filter(|ticks| !lasts(*ticks)) {
                 let ticks = if ticks == FOREVER { "for ever".to_owned() } else { format!("{ticks} ticks") };
                 return broken(time, format!("does not last {ticks}"));

@@ -79,6 +79,7 @@ pub use anabranch_plan::asof::Strategy;
 pub use anabranch_plan::temporal::FOREVER;
 pub use asof::AsofOptions;
 pub use datafusion_expr::{Expr, cast, lit};
+pub use declare::Reached;
 pub use events::Events;
 pub use expression::{col, end, floor_div, start};
 pub use group::GroupBy;

@@ -5,9 +5,11 @@
 //! operators in the same order. Law: the dataflow computes the plan's meaning as of `as_of` and
 //! from then on.
 
+mod aggregate;
 pub(crate) mod bases;
 mod deal;
 pub(crate) mod detect;
+mod entering;
 pub mod expression;
 mod join;
 mod kernels;
@@ -29,24 +31,22 @@ mod threshold;
 mod window;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_arrangement::{Layout, MergeEffort, Reader};
-use anabranch_batch::{Batch, ShardNumber, Time, hash, route};
+use anabranch_batch::{ShardNumber, Time, hash, route};
 use anabranch_flow::arrange::{Made, Readers};
 use anabranch_flow::chain::{Chain, timed};
 use anabranch_flow::egress::{EgressRef, egress};
 use anabranch_flow::hidden::HiddenTimes;
-use anabranch_flow::import::{Content, Dealing, Horizon, StreamImport, constant, import};
+use anabranch_flow::import::Horizon;
 use anabranch_flow::limit::Limited;
-use anabranch_flow::line::Apply;
 use anabranch_flow::relay::Relay;
-use anabranch_flow::runs::{Arranged, Runs, RunsImport};
+use anabranch_flow::runs::{Arranged, Runs};
 use anabranch_flow::sink::{CaptureRef, capture};
 use anabranch_flow::tactic::Timed;
 use anabranch_flow::{Scope, Stream};
-use anabranch_operators::aggregate::{Aggregate, Combiner};
+use anabranch_operators::aggregate::Combiner;
 use anabranch_operators::ordered::asof::{Asof, AsofSpec};
 use anabranch_operators::ordered::match_recognize::{Recognize, RecognizeSpec};
 use anabranch_operators::ordered::session::{SessionSpec, Sessions};
@@ -58,12 +58,12 @@ use anabranch_operators::relational::once::{join_once, semi_join_once};
 use anabranch_operators::relational::semi_join::semi_join;
 use anabranch_operators::relational::set_operation::SetOperation;
 use anabranch_operators::relational::threshold::Threshold;
-use anabranch_operators::stateless::filter_project::Stage;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 
 use crate::cluster::marks::Marks;
 use crate::cluster::spec::{ArrangementId, CollectionId, Egress, LimitStep};
+use aggregate::combined;
 use deal::{Deal, deals, placed};
 pub(crate) use leaves::Leaves;
 use physical::{Physical, Step, StepId};
@@ -155,11 +155,6 @@ pub(crate) fn render<'s>(
     };
     let events = (wanted == Egress::Events).then(|| egress(renderer.chain(physical.root)));
     Rendered { exports, capture, events }
-}
-
-/// Rows made fewer before they move. (With one worker none do.)
-fn combined(mut combiner: Combiner) -> Option<Apply> {
-    Some(Box::new(move |batch, out| combiner.combine(batch, out)))
 }
 
 /// What a step has become so far.
@@ -301,16 +296,8 @@ impl<'s> Renderer<'s, '_, '_> {
                 timed(vec![(self.chain(*input), partition)], "Session", as_of, tactic)
             }
             Step::Aggregate { input, aggregate, limits } => {
-                let mut spec = aggregate.clone();
-                spec.effort = self.options.effort;
-                let keys = spec.keys.clone();
-                let shard = self.shard();
-                let over_nothing = (keys.is_empty() && self.owns_single_group()).then_some(as_of);
-                let tactic = self.limited(Box::new(Aggregate::new(spec, over_nothing).on_shard(shard)), limits);
-                let key_out = (0..keys.len()).collect();
-                let combine = || combined(Combiner::of_aggregate(aggregate)?.on_shard(shard));
-                let chain = self.chain(*input).then_unless_placed(&keys, "Combine", combine);
-                chain.then_timed("Aggregate", keys, tactic, Some(key_out))
+                let chain = self.chain(*input);
+                self.aggregate(chain, aggregate, limits)
             }
             Step::SetOperation { inputs, operation, types, limits } => {
                 let set_operation = SetOperation::new(*operation, types.clone()).on_shard(self.shard());
@@ -415,9 +402,8 @@ impl<'s> Renderer<'s, '_, '_> {
         (rows.named(self.name), sealed.map(Runs::Edge))
     }
 
-    /// Whether rows without a key come to this worker. The worker of the next loop of this
-    /// dataflow, the same on all workers: loops of a dataflow, and of dataflows with other names,
-    /// are spread.
+    /// The worker of the next loop of this dataflow, the same on all workers: loops of a dataflow,
+    /// and of dataflows with other names, are spread.
     fn next_loop_owner(&mut self) -> usize {
         let name: ArrayRef = Arc::new(StringViewArray::from(vec![self.name]));
         let name = hash::hash_columns(&[name], 1)[0];
@@ -430,108 +416,10 @@ impl<'s> Renderer<'s, '_, '_> {
         ShardNumber::new(self.scope.index(), self.scope.peers())
     }
 
+    /// Whether rows without a key come to this worker.
     fn owns_single_group(&self) -> bool {
         let hash = hash::hash_columns(&[], 1)[0];
         route(hash, self.scope.peers()) == self.scope.index()
-    }
-
-    fn exported(&self, arrangement: ArrangementId) -> &Exported {
-        self.shared.arrangements.get(&arrangement).expect("the session imports arrangements that exist")
-    }
-
-    /// An arrangement with readers for this dataflow.
-    fn read(&self, arrangement: ArrangementId) -> Exported {
-        let Exported { rows, errors } = self.exported(arrangement).clone();
-        Exported { rows: rows.named(self.name), errors: errors.named(self.name) }
-    }
-
-    fn import(&self, name: &str, arrangement: ArrangementId) -> Built<'s> {
-        let exported = self.read(arrangement);
-        let runs = RunsImport {
-            scope: self.scope.clone(),
-            name: name.to_owned(),
-            errors: Some(exported.errors),
-            as_of: self.options.as_of,
-            horizon: Rc::clone(&self.options.horizon),
-        };
-        Built::Arranged(exported.rows, Some(Runs::Import(runs)))
-    }
-
-    fn import_changes(
-        &mut self,
-        name: &str,
-        input: Option<CollectionId>,
-        history: Option<ArrangementId>,
-        columns: &[usize],
-        dealing: Option<Dealing>,
-    ) -> Chain<'s> {
-        let exported = history.map(|history| self.read(history));
-        let live = input.map(|input| {
-            self.shared.relays.get_mut(&input).expect("the session imports inputs that exist").subscribe()
-        });
-        let errors = match (&exported, &live) {
-            (Some(exported), None) => Some(self.errors_of(name, exported)),
-            // The rows of an input cause no errors.
-            _ => None,
-        };
-        // (Rows of an arrangement are where its key is.)
-        let arranged = exported.as_ref().filter(|_| live.is_none());
-        let placed = arranged.and_then(|exported| placed(&exported.rows.layout().key, columns));
-        let rows = StreamImport {
-            name: name.to_owned(),
-            as_of: self.options.as_of,
-            history: exported.map(|exported| exported.rows),
-            live,
-            horizon: Rc::clone(&self.options.horizon),
-            columns: columns.to_vec(),
-            content: Content::Rows,
-            dealing,
-        };
-        import(self.scope.clone(), std::iter::once(rows).chain(errors).collect()).placed(placed)
-    }
-
-    /// A stage whose rows are dealt out once they have passed its filter.
-    fn dealt_stage(&mut self, import: StepId, stage: &Stage) -> Chain<'s> {
-        let Step::ImportStream { name, input, history, columns } = &self.physical.steps[import.0] else {
-            unreachable!("imports deal out rows")
-        };
-        let Deal { key, wanted, is_sure } = self.deals[&(import, self.user)].clone();
-        let (filter, project) = stage.halves();
-        let unless_few = (!is_sure).then(|| key.clone());
-        let key = filter.shown(&key).expect("columns of the key are kept");
-        let before: Apply = Box::new(move |batch, out| filter.apply(batch, out));
-        let dealing = self.dealing(key.clone(), Some(before), unless_few);
-        let chain = self.import_changes(name, *input, *history, columns, Some(dealing)).placed(is_sure.then_some(key));
-        match project.is_identity() {
-            true => chain,
-            false => {
-                let chain = chain.then("Stage", move |batch, out| project.apply(batch, out));
-                chain.placed(is_sure.then_some(wanted))
-            }
-        }
-    }
-
-    fn dealing(&self, key: Vec<usize>, before: Option<Apply>, unless_few: Option<Vec<usize>>) -> Dealing {
-        Dealing { shard: self.shard(), before, key, unless_few }
-    }
-
-    fn errors_of(&self, name: &str, exported: &Exported) -> StreamImport {
-        StreamImport {
-            name: format!("{name} errors"),
-            as_of: self.options.as_of,
-            history: Some(exported.errors.clone()),
-            live: None,
-            horizon: Rc::clone(&self.options.horizon),
-            columns: vec![0],
-            content: Content::Errors,
-            dealing: None,
-        }
-    }
-
-    /// Literal rows come from worker 0, once.
-    fn constant(&self, rows: &Batch) -> Chain<'s> {
-        let rows = (self.scope.index() == 0).then(|| rows.clone());
-        constant(self.scope.clone(), self.options.as_of, rows)
     }
 
     fn exports(&self) -> Vec<(ArrangementId, Exported)> {

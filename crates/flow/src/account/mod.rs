@@ -171,6 +171,11 @@ impl Accounts {
 }
 
 impl Account {
+    /// Whether both are of one dataflow.
+    pub fn is(&self, other: &Account) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The account of a question of the same client, which is answered without a dataflow.
     pub fn question(&self) -> Account {
         match &self.0.book {

@@ -147,6 +147,9 @@ impl Combiner {
     /// they were dealt out by them. (The movement behind looks at all.)
     fn is_at_home(&self, batch: &Batch) -> bool {
         let Some(key) = batch.key().filter(|key| *key.columns == *self.key) else { return false };
+        if key.home == Some(self.shard) {
+            return true;
+        }
         let n = key.hashes.len();
         (0..HOME_ROWS).all(|at| self.shard.has(key.hashes[n * at / HOME_ROWS]))
     }

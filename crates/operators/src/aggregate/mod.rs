@@ -171,6 +171,13 @@ impl Aggregate {
         aggregate
     }
 
+    /// Of no keys: the one group is that of the rows that come to this worker, and there while some
+    /// are. What takes a row back has to come to the worker that has the row.
+    pub fn of_part(self) -> Aggregate {
+        let rows = if self.n_keys == 0 { Rows::Single } else { self.rows };
+        Aggregate { rows, ..self }
+    }
+
     /// Says that keys are, as a rule, those of this worker.
     pub fn on_shard(mut self, shard: ShardNumber) -> Aggregate {
         self.groups = self.groups.on_shard(shard);

@@ -21,6 +21,30 @@ pub struct AggregateSpec {
     pub effort: MergeEffort,
 }
 
+impl AggregateSpec {
+    /// The same in two steps, the first of which each worker does over the rows that it has: for
+    /// least and greatest values of all rows, which cannot be made fewer batch by batch, since each
+    /// may be taken back: by the worker that has the row. The second step is over a row a worker.
+    pub fn in_two_steps(&self) -> Option<(AggregateSpec, AggregateSpec)> {
+        let is_extreme = |call: &AggregateCall| {
+            matches!(call.function, AggregateFunction::Min | AggregateFunction::Max) && call.argument.is_some()
+        };
+        if !self.keys.is_empty() || self.calls.is_empty() || !self.calls.iter().all(is_extreme) {
+            return None;
+        }
+        let of_first =
+            |(at, call): (usize, &AggregateCall)| AggregateCall { argument: Some(at), filter: None, ..call.clone() };
+        let second = AggregateSpec {
+            calls: self.calls.iter().enumerate().map(of_first).collect(),
+            input_types: self.calls.iter().map(|call| call.output_type.clone()).collect(),
+            // (A greater value takes the place of that of the worker before.)
+            is_append_only: false,
+            ..self.clone()
+        };
+        Some((self.clone(), second))
+    }
+}
+
 /// A call that no state can answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {

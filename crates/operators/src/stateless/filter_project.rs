@@ -21,7 +21,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Columns, Key};
+use anabranch_batch::{Batch, Columns};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 
@@ -87,6 +87,26 @@ impl Stage {
         columns.iter().map(shown).collect()
     }
 
+    /// The rows that pass the filter, in order; `None` if it fails for one of them. `batch` has no
+    /// absent rows.
+    pub fn passing(&self, batch: &Batch) -> Option<Vec<u32>> {
+        let mut passed: Option<(Vec<u32>, Batch)> = None;
+        for predicate in &self.filter {
+            let among = passed.as_ref().map_or(batch, |(_, among)| among);
+            passed = match Passing::of(predicate, among).ok()? {
+                Passing::All => passed,
+                Passing::None => return Some(vec![]),
+                Passing::Some(mask) => {
+                    let mask = mask.as_boolean();
+                    let kept = trues(mask);
+                    let row = |at: usize| passed.as_ref().map_or(at as u32, |(rows, _)| rows[at]);
+                    Some((kept.set_indices().map(row).collect(), among.filter(mask)))
+                }
+            };
+        }
+        Some(passed.map_or_else(|| (0..batch.len() as u32).collect(), |(rows, _)| rows))
+    }
+
     /// Applies the stage to a batch. Rows that do not pass may be there as absent ones, if they are
     /// few.
     pub fn apply(&self, batch: Batch, out: &mut Output) {
@@ -132,7 +152,7 @@ impl Stage {
         let key = kept.key().and_then(|key| {
             let shown = |column: &usize| project.iter().position(|e| e.as_column() == Some(*column));
             let columns = key.columns.iter().map(shown).collect::<Option<Arc<[usize]>>>()?;
-            Some(Key { columns, hashes: key.hashes.clone() })
+            Some(key.at(columns))
         });
         let made = kept.with_columns(Columns::from(columns));
         Ok(match key {

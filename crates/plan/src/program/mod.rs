@@ -80,8 +80,8 @@ pub enum StepAction {
         kind: MoveKind,
         /// How far.
         scope: MoveScope,
-        /// To the first so many; `None` for all.
-        shards: Option<usize>,
+        /// To which of those.
+        to: MoveTargets,
     },
     /// Rows go to the shards that an expression names.
     Multicast {
@@ -110,6 +110,8 @@ pub struct PlannedSplit {
     pub broadcast: Option<String>,
     /// How rows are split.
     pub form: SplitForm,
+    /// The shards that branches lie in, by turns; `None` for all.
+    pub places: Option<Vec<usize>>,
     /// How branches become one stream.
     pub merge: MergeOrder,
 }
@@ -161,6 +163,22 @@ pub enum MoveScope {
     Local,
     /// To the shards of equal number of other processes.
     Global,
+}
+
+/// To which shards rows go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MoveTargets {
+    /// To all.
+    All,
+    /// To the first so many.
+    First(usize),
+    /// To those of a list, which may have a name.
+    Group {
+        /// Its name.
+        name: Option<String>,
+        /// The shards.
+        shards: Vec<usize>,
+    },
 }
 
 impl MoveKind {

@@ -2,7 +2,7 @@
 
 use super::cut::Cutter;
 use super::part::{Part, leaf};
-use super::{MoveKind, MoveScope, StepAction};
+use super::{MoveKind, MoveScope, MoveTargets, StepAction};
 use crate::JoinKind;
 use crate::placement::{self, PlacementRule, PlanPlacement};
 
@@ -70,7 +70,7 @@ impl Cutter<'_, '_> {
         let step = self.step(part);
         let columns = columns.iter().map(|at| names[*at].clone()).collect();
         let step = self.push("s", StepAction::Rekey { input: step, columns });
-        self.moved(step, MoveKind::Redistribute, None, names, place, part.rows)
+        self.moved(step, MoveKind::Redistribute, MoveTargets::All, names, place, part.rows)
     }
 
     pub(super) fn in_one(&mut self, part: &Part) -> Part {
@@ -78,24 +78,24 @@ impl Cutter<'_, '_> {
             return part.clone();
         }
         let (names, step) = (part.block.names.clone(), self.step(part));
-        self.moved(step, MoveKind::Reshard, Some(1), names, PlanPlacement::One, part.rows)
+        self.moved(step, MoveKind::Reshard, MoveTargets::First(1), names, PlanPlacement::One, part.rows)
     }
 
     pub(super) fn copied(&mut self, part: &Part) -> Part {
         let (names, step) = (part.block.names.clone(), self.step(part));
-        self.moved(step, MoveKind::Broadcast, None, names, PlanPlacement::Replicated, part.rows)
+        self.moved(step, MoveKind::Broadcast, MoveTargets::All, names, PlanPlacement::Replicated, part.rows)
     }
 
     fn moved(
         &mut self,
         input: usize,
         kind: MoveKind,
-        shards: Option<usize>,
+        to: MoveTargets,
         names: Vec<String>,
         place: PlanPlacement,
         rows: f64,
     ) -> Part {
-        let action = StepAction::Move { input, kind, scope: MoveScope::Flat, shards };
+        let action = StepAction::Move { input, kind, scope: MoveScope::Flat, to };
         let step = self.steps.iter().position(|step| step.action == action);
         let step = step.unwrap_or_else(|| self.push("s", action));
         leaf(step, names, place, rows)

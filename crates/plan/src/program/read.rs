@@ -13,9 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use super::read_arguments::{Arguments, shown};
+use super::read_arguments::{Arguments, ShardList, shown};
 use super::read_tokens::{ProgramToken, TokenKind, tokens};
-use super::{MergeOrder, MoveKind, MoveScope, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
+use super::{MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
 
 /// Options of a split, as the Python package names them.
 const SPLIT_OPTIONS: &[&str] = &["broadcast", "plan", "share"];
@@ -101,12 +101,26 @@ impl Reader {
             }
             let mut action = action(&verb, step, arguments).map_err(|message| (line, message))?;
             if let StepAction::Split { split, .. } = &mut action {
+                split.places = self.places()?;
                 split.merge = self.merge()?;
             }
             self.program.steps.push(PlannedStep { name: name.to_owned(), action });
             step = Some(self.program.steps.len() - 1);
         }
         step.ok_or_else(|| (line, "db is followed by .shards(\"relation\")".to_owned()))
+    }
+
+    /// Where the branches of a split lie: the call behind it, if it says so.
+    fn places(&mut self) -> Result<Option<Vec<usize>>, (usize, String)> {
+        let behind: Vec<&TokenKind> = self.tokens.iter().skip(self.at).take(2).map(|token| &token.what).collect();
+        if !matches!(behind[..], [TokenKind::Mark('.'), TokenKind::Name(verb)] if verb == "placed") {
+            return Ok(None);
+        }
+        self.at += 2;
+        self.expect('(')?;
+        let places = self.numbers()?;
+        self.expect(')')?;
+        Ok(Some(places))
     }
 
     /// How the branches of a split are merged: the call behind it.
@@ -156,8 +170,16 @@ impl Reader {
                 TokenKind::Mark('[') => arguments.list = Some(self.list()?),
                 TokenKind::Name(option) if is_option => {
                     self.at += 2;
-                    let value = self.next();
-                    arguments.options.insert(option, value);
+                    match self.peek() {
+                        TokenKind::Mark('[' | '{') => {
+                            let shards = self.shard_list()?;
+                            arguments.groups.insert(option, shards);
+                        }
+                        _ => {
+                            let value = self.next();
+                            arguments.options.insert(option, value);
+                        }
+                    }
                 }
                 TokenKind::Name(word) if word == "lambda" => {
                     return Err((
@@ -175,6 +197,42 @@ impl Reader {
                 TokenKind::Mark(',') => self.at += 1,
                 TokenKind::Mark(')') => {}
                 other => return Err((self.line(), format!("{} where \",\" or \")\" was expected", shown(other)))),
+            }
+        }
+    }
+
+    /// Numbers of shards: `[0, 2]`, or `{"name": [0, 2]}`.
+    fn shard_list(&mut self) -> Result<ShardList, (usize, String)> {
+        if *self.peek() == TokenKind::Mark('[') {
+            return Ok((None, self.numbers()?));
+        }
+        self.expect('{')?;
+        let line = self.line();
+        let name = match self.next() {
+            TokenKind::Text(name) => name,
+            other => {
+                return Err((
+                    line,
+                    format!("{} where the name of a group was expected: {{\"a\": [0, 2]}}", shown(&other)),
+                ));
+            }
+        };
+        self.expect(':')?;
+        let shards = self.numbers()?;
+        self.expect('}')?;
+        Ok((Some(name), shards))
+    }
+
+    fn numbers(&mut self) -> Result<Vec<usize>, (usize, String)> {
+        self.expect('[')?;
+        let mut numbers = Vec::new();
+        loop {
+            let line = self.line();
+            match self.next() {
+                TokenKind::Mark(']') => return Ok(numbers),
+                TokenKind::Mark(',') => {}
+                TokenKind::Number(number) => numbers.push(number),
+                other => return Err((line, format!("{} in a list of shards", shown(&other)))),
             }
         }
     }
@@ -247,15 +305,19 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
         "split" => SPLIT_OPTIONS,
         _ => &[],
     };
-    if let Some(unknown) = arguments.options.keys().find(|name| !known.contains(&name.as_str())) {
+    let named = || arguments.options.keys().chain(arguments.groups.keys());
+    if let Some(unknown) = named().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("{verb}(..) has no argument \"{unknown}\""));
+    }
+    if let Some(name) = arguments.groups.keys().find(|name| *name != "shards") {
+        return Err(format!("{name} of {verb}(..) is no list"));
     }
     match (verb, input) {
         ("multicast", Some(input)) => return multicast(input, arguments),
         ("split", Some(input)) => return split(input, arguments),
         _ => {}
     }
-    let Arguments { steps, numbers, texts, list, options } = arguments;
+    let Arguments { steps, numbers, texts, list, options, mut groups } = arguments;
     if let Some(number) = numbers.first() {
         return Err(format!("\"{number}\" among the arguments of a call"));
     }
@@ -287,12 +349,15 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
                 (Some(_), Some(_)) => return Err(format!("{verb}(..) has two scopes")),
                 (Some(other), _) => return Err(format!("{} is no scope: it is flat, local or global", shown(other))),
             };
-            let shards = match options.get("shards") {
-                None => None,
-                Some(TokenKind::Number(shards)) => Some(*shards),
-                Some(other) => return Err(format!("{} is no number of shards", shown(other))),
+            let to = match (options.get("shards"), groups.remove("shards")) {
+                (_, Some((name, shards))) => MoveTargets::Group { name, shards },
+                (None, None) => MoveTargets::All,
+                (Some(TokenKind::Number(shards)), None) => MoveTargets::First(*shards),
+                (Some(other), None) => {
+                    return Err(format!("{} is no number of shards, and no list of them", shown(other)));
+                }
             };
-            Ok(StepAction::Move { input, kind, scope, shards })
+            Ok(StepAction::Move { input, kind, scope, to })
         }
         _ if verb == "rekey" || MoveKind::ALL.iter().any(|kind| kind.name() == verb) => {
             Err(format!("{verb}(..) was given other arguments than it takes"))
@@ -332,8 +397,14 @@ fn split(input: usize, arguments: Arguments) -> Result<StepAction, String> {
         (Some(_), Some(_)) => return Err("split(..) has two broadcasts".to_owned()),
         (Some(other), None) => return Err(format!("{} is no expression: broadcast is a text", shown(other))),
     };
-    let split =
-        PlannedSplit { width, route: texts[0].clone(), broadcast, form: form(&arguments)?, merge: MergeOrder::Any };
+    let split = PlannedSplit {
+        width,
+        route: texts[0].clone(),
+        broadcast,
+        form: form(&arguments)?,
+        places: None,
+        merge: MergeOrder::Any,
+    };
     Ok(StepAction::Split { input, split })
 }
 

@@ -13,7 +13,12 @@ pub(super) struct Arguments {
     /// Texts of lists.
     pub(super) list: Option<Vec<String>>,
     pub(super) options: BTreeMap<String, TokenKind>,
+    /// Options that are lists of shards, which may have a name.
+    pub(super) groups: BTreeMap<String, ShardList>,
 }
+
+/// Shards of a list, and its name.
+pub(super) type ShardList = (Option<String>, Vec<usize>);
 
 impl Arguments {
     /// Numbers and texts; none if there are others.

@@ -70,11 +70,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<ProgramToken>, (usize, String)> {
                 TokenKind::Number(word.parse().map_err(|_| (begun, format!("\"{word}\" is no whole number")))?)
             }
             c if c.is_alphabetic() || c == '_' => TokenKind::Name(word(&chars, &mut at)),
-            '(' | ')' | '[' | ']' | ',' | '.' | '=' | '*' | ';' => {
+            '(' | ')' | '[' | ']' | '{' | '}' | ':' | ',' | '.' | '=' | '*' | ';' => {
                 at += 1;
                 match c {
-                    '(' | '[' => depth += 1,
-                    ')' | ']' => depth = depth.saturating_sub(1),
+                    '(' | '[' | '{' => depth += 1,
+                    ')' | ']' | '}' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
                 if c == ';' { TokenKind::End } else { TokenKind::Mark(c) }

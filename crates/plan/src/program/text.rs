@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, Field, IntervalUnit, SchemaRef, TimeUnit};
 
-use super::{MoveScope, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
+use super::{MoveScope, MoveTargets, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
 
 /// Longer queries are laid out over lines.
 const LINE_MAX: usize = 80;
@@ -56,9 +56,16 @@ fn python_move(action: &StepAction) -> String {
             let columns: Vec<String> = columns.iter().map(|column| python_string(column)).collect();
             format!(".rekey({})", columns.join(", "))
         }
-        StepAction::Move { kind, scope, shards, .. } => {
+        StepAction::Move { kind, scope, to, .. } => {
             let scope = (*scope != MoveScope::Flat).then(|| format!("scope=\"{}\"", scope.name()));
-            let shards = shards.map(|shards| format!("shards={shards}"));
+            let shards = match to {
+                MoveTargets::All => None,
+                MoveTargets::First(shards) => Some(format!("shards={shards}")),
+                MoveTargets::Group { name: None, shards } => Some(format!("shards={shards:?}")),
+                MoveTargets::Group { name: Some(name), shards } => {
+                    Some(format!("shards={{{}: {shards:?}}}", python_string(name)))
+                }
+            };
             let options: Vec<String> = scope.into_iter().chain(shards).collect();
             format!(".{}({})", kind.name(), options.join(", "))
         }
@@ -77,7 +84,8 @@ fn python_split(split: &PlannedSplit) -> String {
     };
     let arguments = [split.width.to_string(), python_string(&split.route)];
     let arguments: Vec<String> = arguments.into_iter().chain(broadcast).chain(plan).chain(share).collect();
-    format!(".split({}).{}()", arguments.join(", "), split.merge.name())
+    let placed = split.places.as_ref().map(|places| format!(".placed({places:?})")).unwrap_or_default();
+    format!(".split({}){placed}.{}()", arguments.join(", "), split.merge.name())
 }
 
 /// The program as an example of Rust. `schemas` says what columns of relations are.
@@ -102,7 +110,11 @@ pub fn rust(program: &Program, query: &str, schemas: &dyn Fn(&str, &[String]) ->
         };
     });
     let has = |word: &str| body.contains(word);
-    let moves = if has("Move::") { "Move, " } else { "" };
+    let moves = match (has("Move::"), has("ShardGroup::")) {
+        (_, true) => "Move, ShardGroup, ",
+        (true, false) => "Move, ",
+        (false, false) => "",
+    };
     let units = [("IntervalUnit::", ", IntervalUnit"), ("TimeUnit::", ", TimeUnit")];
     let units: String = units.into_iter().filter(|(word, _)| has(word)).map(|(_, name)| name).collect();
     let units = units.replacen(", IntervalUnit", ", IntervalUnit, Schema", 1);
@@ -139,12 +151,16 @@ fn rust_move(action: &StepAction) -> String {
             let columns: Vec<String> = columns.iter().map(|column| format!("{column:?}")).collect();
             format!(".rekey([{}])", columns.join(", "))
         }
-        StepAction::Move { kind, scope, shards, .. } => {
-            let reach = match (scope, shards) {
-                (_, Some(shards)) => format!("Move::to_shards({shards})"),
-                (MoveScope::Flat, None) => "Move::FLAT".to_owned(),
-                (MoveScope::Local, None) => "Move::LOCAL".to_owned(),
-                (MoveScope::Global, None) => "Move::GLOBAL".to_owned(),
+        StepAction::Move { kind, scope, to, .. } => {
+            let reach = match (scope, to) {
+                (_, MoveTargets::First(shards)) => format!("Move::to_shards({shards})"),
+                (_, MoveTargets::Group { name, shards }) => {
+                    let name = name.as_deref().unwrap_or_default();
+                    format!("Move::to_group(&ShardGroup::new({name:?}, {shards:?}))")
+                }
+                (MoveScope::Flat, MoveTargets::All) => "Move::FLAT".to_owned(),
+                (MoveScope::Local, MoveTargets::All) => "Move::LOCAL".to_owned(),
+                (MoveScope::Global, MoveTargets::All) => "Move::GLOBAL".to_owned(),
             };
             format!(".{}({reach})", kind.name())
         }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
-use anabranch_engine::frame::{Arrived, Expr, Given, Instance, UserOperator, col, lit};
-use anabranch_shards::{Layout, Move, ShardGroup, SplitPlan};
+use anabranch_engine::frame::{Arrived, Events, Expr, Given, Instance, UserOperator, col, count_rows, lit};
+use anabranch_shards::{Layout, Move, ShardGroup, Shards, SplitPlan};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
-use crate::support::source;
+use crate::support::{schema, source};
 
 /// Rows with the numbers of a range in their third column.
 fn numbered(numbers: std::ops::Range<i64>) -> Batch {
@@ -40,6 +40,51 @@ fn distinct_rows_are_spread_within_five_percent() {
             let rows = changes.len() as f64;
             assert!((rows / even - 1.0).abs() < 0.05, "{rows} rows in shard {shard} of {layout:?}, {even} expected");
         }
+    }
+}
+
+/// Statement A4: whole batches of rows that are never taken back are spread so that shards differ
+/// by a batch at most, whatever the batches' sizes, and behind queries of single rows too.
+#[test]
+fn batches_that_are_only_appended_are_spread_within_one_of_them() {
+    const ROWS_MAX: i64 = 700;
+    for (layout, senders) in [(Layout::flat(2), 1), (Layout::flat(4), 1), (Layout::grid(2, 2), 4), (Layout::flat(3), 3)]
+    {
+        let events = Events::input("l", schema()).append_only();
+        let rows = Shards::of_events(events, layout).query(|rows| rows.filter(col("x").gt_eq(lit(0i64))));
+        let spread = rows.reshard(Move::FLAT);
+        assert!(spread.explain().unwrap().contains("reshard by batches"), "{}", spread.explain().unwrap());
+        let mut run = spread.run().unwrap();
+        let mut upto = 0;
+        for batch in 0..60i64 {
+            let from = upto;
+            upto += 1 + batch * 131 % ROWS_MAX;
+            run.push("l", batch as usize % senders, numbered(from..upto)).unwrap();
+        }
+        let outcome = run.finish().unwrap();
+        let sizes: Vec<i64> = (0..layout.shards()).map(|shard| outcome.changes_of(shard).len() as i64).collect();
+        let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+        assert_eq!(sizes.iter().sum::<i64>(), upto);
+        // (Each sender deals for itself.)
+        assert!(most - least <= ROWS_MAX * senders as i64, "{sizes:?} of {layout:?}");
+        assert_eq!(outcome.changes().len() as i64, upto);
+    }
+}
+
+/// Statement A4: a source that has promised to append takes nothing back; one that has not is
+/// spread by rows, and so is what an aggregate makes.
+#[test]
+fn rows_that_may_be_taken_back_are_spread_by_themselves() {
+    let appending = || Shards::of_events(Events::input("l", schema()).append_only(), Layout::flat(2));
+    let mut run = appending().reshard(Move::FLAT).run().unwrap();
+    run.push("l", 0, numbered(0..10)).unwrap();
+    let error = run.push("l", 0, numbered(0..5).with_diffs(Diffs::Constant(-1))).unwrap_err();
+    assert_eq!(error.to_string(), "a row of input \"l\" at 0 takes one back, though rows never end");
+    assert_eq!(run.finish().unwrap().changes().len(), 10, "what was refused has left nothing");
+    let counted = appending().rekey(["k"]).query(|rows| rows.agg([count_rows().alias("n")]));
+    for by_rows in [source("l", Layout::flat(2)).reshard(Move::FLAT), counted.reshard(Move::FLAT)] {
+        let plan = by_rows.explain().unwrap();
+        assert!(plan.contains("reshard") && !plan.contains("by batches"), "{plan}");
     }
 }
 

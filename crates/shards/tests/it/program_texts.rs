@@ -40,7 +40,7 @@ fn is_fixed_point(program: &str) {
     assert_eq!(read(&printed).unwrap(), steps);
 }
 
-const CALLS: [&str; 7] = [
+const CALLS: [&str; 8] = [
     r#"split(8, "k % 8").merge()"#,
     r#"split(5, "Branch of").merge()"#,
     r#"split(5, "Branch of", broadcast="k % 9 = 0").merge()"#,
@@ -48,10 +48,11 @@ const CALLS: [&str; 7] = [
     r#"split(64, "k % 64", broadcast="x < 2.5", plan="max", share=0.25).merge()"#,
     r#"split(7, "case when x > 10 then k % 7 end", broadcast="k = 3", plan="para").merge()"#,
     r#"split(7, "k % 7", plan="flat").merge_by_time()"#,
+    r#"split(8, "k % 8").placed([1, 0]).merge()"#,
 ];
 
 /// The same splits as queries of SQL.
-const SPLITS: [&str; 7] = [
+const SPLITS: [&str; 8] = [
     "SPLIT(rows, k % 8, 8)",
     "SPLIT(rows, \"Branch of\", 5)",
     "SPLIT(rows, \"Branch of\", 5, k % 9 = 0)",
@@ -59,6 +60,7 @@ const SPLITS: [&str; 7] = [
     "SPLIT(rows, k % 64, 64, x < 2.5)",
     "SPLIT(rows, case when x > 10 then k % 7 end, 7, k = 3)",
     "SPLIT(rows, k % 7, 7)",
+    "SPLIT(rows, k % 8, 8)",
 ];
 
 #[test]
@@ -110,6 +112,50 @@ fn a_multicast_of_a_text_copies_rows_to_the_shards_it_names() {
     let steps = read_program(program).unwrap();
     let planned = PlannedShards::new(&steps, &mut session, Layout::flat(2)).unwrap();
     assert!(planned.program.check().is_err(), "copies are the program's own affair");
+}
+
+/// Movements to the first so many shards, to a list of them, and to a named group.
+#[test]
+fn movements_of_texts_go_to_the_shards_that_they_name() {
+    let mut session = session();
+    let expected = contents(&session.query("select k, sum(x) as x from rows group by k").unwrap());
+    let cases = [
+        ("redistribute(shards=2)", "redistribute to 2 shards", vec![0, 1]),
+        ("redistribute(shards=[2, 0])", "redistribute to group of a list (0, 2)", vec![0, 2]),
+        (r#"redistribute(shards={"socket 1": [2, 3]})"#, "redistribute to group socket 1 (2, 3)", vec![2, 3]),
+    ];
+    for (call, told, places) in cases {
+        let program = format!(
+            "rows = db.shards(\"rows\", [\"k\", \"x\"])\nr = rows.rekey(\"k\").{call}\nresult = \
+             r.sql(\"select k, sum(x) as x from shard group by k\")\n"
+        );
+        let steps = read_program(&program).unwrap();
+        assert_eq!(read(&text::python(&steps, "q")).unwrap().steps.len(), steps.steps.len());
+        assert!(text::python(&steps, "q").contains(call), "{}", text::python(&steps, "q"));
+        let planned = PlannedShards::new(&steps, &mut session, Layout::flat(4)).unwrap();
+        planned.program.check().unwrap();
+        assert!(planned.program.explain().unwrap().contains(told), "{}", planned.program.explain().unwrap());
+        let (outcome, _) = planned.run(&Interrupt::new()).unwrap();
+        let filled = (0..4).filter(|shard| !outcome.changes_of(*shard).is_empty());
+        assert_eq!(filled.collect::<Vec<_>>(), places);
+        let rows = contents(&outcome.rows().unwrap());
+        assert!(rows.is_close(&expected, 1e-9), "{program}{}", rows.difference(&expected));
+    }
+    let wrong = [
+        (r#"redistribute(shards="two")"#, "no number of shards, and no list"),
+        (r#"redistribute(shards=["a"])"#, "in a list of shards"),
+        ("redistribute(shards={3: [1]})", "name of a group was expected"),
+        (r#"redistribute(shards={"a": 1})"#, "where \"[\" was expected"),
+        ("redistribute(scope=[1])", "scope of redistribute(..) is no list"),
+        ("split(4, \"k\").placed(1).merge()", "where \"[\" was expected"),
+    ];
+    for (call, word) in wrong {
+        let (line, message) = read(&format!("a = db.shards(\"rows\")\nb = a.{call}\n")).unwrap_err();
+        assert!(line == 2 && message.contains(word), "{call}: line {line}: {message}");
+    }
+    let absent = "b = db.shards(\"rows\").rekey(\"k\").redistribute(shards=[1, 7])\n";
+    let error = PlannedShards::new(&read_program(absent).unwrap(), &mut session, Layout::flat(2)).err().unwrap();
+    assert!(error.message.contains("step \"b\"") && error.message.contains("names shard 7"), "{error}");
 }
 
 #[test]

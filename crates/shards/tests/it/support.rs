@@ -10,9 +10,13 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
 
 /// Columns of all sources here: a key, another one, a number.
+pub fn schema() -> Schema {
+    Schema::new(["k", "j", "x"].map(|column| Field::new(column, DataType::Int64, true)).to_vec())
+}
+
+/// A source of these columns.
 pub fn source(name: &str, layout: Layout) -> Shards {
-    let fields = ["k", "j", "x"].map(|column| Field::new(column, DataType::Int64, true));
-    Shards::source(name, Schema::new(fields.to_vec()), layout)
+    Shards::source(name, schema(), layout)
 }
 
 /// Layouts of one to six shards.
