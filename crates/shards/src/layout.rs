@@ -221,11 +221,43 @@ impl Layout {
             ShardScope::Global => process * self.threads + shard % self.threads,
         }
     }
+
+    /// The shards of several hashes, as [`route`](Layout::route) gives them.
+    pub fn routes(self, shard: usize, hashes: &[u64], to: &Move, shards: &mut [u32]) {
+        // (Within a process the choice of the process is none, and the loop is a short one.)
+        let first = match (&to.to, to.scope) {
+            (To::Same, ShardScope::Flat) if self.processes == 1 => Some(0),
+            (To::Same, ShardScope::Local) => Some(self.process(shard) * self.threads),
+            _ => None,
+        };
+        let of_each = hashes.iter().zip(shards);
+        match first {
+            Some(first) => of_each.for_each(|(hash, shard)| {
+                let local = ((hash::spread(*hash) >> 32) * self.threads as u64) >> 32;
+                *shard = (first as u64 + local) as u32;
+            }),
+            None => of_each.for_each(|(hash, there)| *there = self.route(shard, *hash, to) as u32),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_hashes_go_where_each_goes() {
+        let group = ShardGroup::new("some", [1, 4]);
+        let moves = [Move::FLAT, Move::LOCAL, Move::GLOBAL, Move::to_shards(3), Move::to_group(&group)];
+        for layout in [Layout::flat(5), Layout::grid(2, 3), Layout::grid(3, 2)] {
+            for to in &moves {
+                let hashes: Vec<u64> = (0..300).map(hash::hash_word).collect();
+                let mut shards = vec![0; hashes.len()];
+                layout.routes(4, &hashes, to, &mut shards);
+                assert!(hashes.iter().zip(shards).all(|(hash, shard)| layout.route(4, *hash, to) == shard as usize));
+            }
+        }
+    }
 
     #[test]
     fn global_then_local_is_flat_and_uses_every_shard() {

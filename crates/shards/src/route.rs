@@ -57,11 +57,13 @@ pub fn routed(
     let mut handed = Vec::new();
     let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
-        ActionKind::Redistribute => partition_by(batch, layout.shards(), |hash| layout.route(shard, hash, reach)),
+        ActionKind::Redistribute => {
+            partition_by(batch, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to))
+        }
         ActionKind::Reshard => {
             let all: Vec<usize> = (0..batch.columns().len()).collect();
             let hashed = batch.clone().without_key().with_key(&all);
-            let parts = partition_by(&hashed, layout.shards(), |hash| layout.route(shard, hash, reach));
+            let parts = partition_by(&hashed, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to));
             let key = batch.key().map(|key| key.columns.clone());
             let keyed = |part: Batch| match &key {
                 // (The key's own hashes go with their rows.)
