@@ -43,7 +43,7 @@ pub mod wire;
 pub use batch::{Batch, Columns};
 pub use control::{Diff, Diffs, END, Key, Time, Times, Until};
 pub use flat::FlatBatch;
-pub use partition::{at_home, partition, partition_by, places_by_shard};
+pub use partition::{at_home, partition, partition_by, parts_of, places_by_shard};
 pub use route::{ShardNumber, route};
 pub use text_limit::{TextLimit, without_limits};
 pub use time_precision::TimePrecision;

@@ -30,15 +30,21 @@ pub fn partition(batch: &Batch, shards: usize) -> Vec<Batch> {
     parts.into_iter().enumerate().map(at_home).collect()
 }
 
+/// As [`partition`], where `part_of` says which of `parts` parts a hash belongs to.
+///
+/// # Panics
+/// If `batch` is not keyed, `parts` is 0, or `part_of` names another part.
+pub fn partition_by(batch: &Batch, parts: usize, part_of: impl Fn(u64) -> usize) -> Vec<Batch> {
+    parts_of(batch, parts, |hashes, parts| {
+        hashes.iter().zip(parts).for_each(|(&hash, part)| *part = part_of(hash) as u32);
+    })
+}
+
 /// As [`partition`], where `find` says which of `parts` parts each of some hashes belongs to.
 ///
 /// # Panics
 /// If `batch` is not keyed, `parts` is 0, or `find` names another part.
-pub fn partition_by(batch: &Batch, parts: usize, find: impl Fn(&[u64], &mut [u32])) -> Vec<Batch> {
-    parts_of(batch, parts, find)
-}
-
-fn parts_of(batch: &Batch, parts: usize, find: impl Fn(&[u64], &mut [u32])) -> Vec<Batch> {
+pub fn parts_of(batch: &Batch, parts: usize, find: impl Fn(&[u64], &mut [u32])) -> Vec<Batch> {
     assert!(parts > 0, "a batch is partitioned into at least one part");
     let key = batch.key().expect("a batch is keyed before it is partitioned");
     if parts == 1 {

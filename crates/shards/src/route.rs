@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, hash, partition_by, route};
+use anabranch_batch::{Batch, hash, parts_of, route};
 use anabranch_engine::Error;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
@@ -58,12 +58,12 @@ pub fn routed(
     let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
         ActionKind::Redistribute => {
-            partition_by(batch, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to))
+            parts_of(batch, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to))
         }
         ActionKind::Reshard => {
             let all: Vec<usize> = (0..batch.columns().len()).collect();
             let hashed = batch.clone().without_key().with_key(&all);
-            let parts = partition_by(&hashed, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to));
+            let parts = parts_of(&hashed, layout.shards(), |hashes, to| layout.routes(shard, hashes, reach, to));
             let key = batch.key().map(|key| key.columns.clone());
             let keyed = |part: Batch| match &key {
                 // (The key's own hashes go with their rows.)
