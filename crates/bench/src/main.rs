@@ -31,6 +31,7 @@ mod split;
 mod standing;
 mod temporal;
 mod tpch;
+mod trips;
 
 use clap::{Parser, Subcommand};
 
@@ -100,6 +101,8 @@ enum Benchmark {
     Shards(shards::Options),
     /// Splitting: rate and CPU by width and plan; the constants of the model of costs.
     Split(split::Options),
+    /// Trip grouping: seconds, distances, quality and balance against the number of branches.
+    Trips(trips::Options),
     /// The temporal algebra over events in memory, on one thread.
     Temporal(temporal::Options),
     /// One run of one query; `tpch` starts these.
@@ -112,6 +115,7 @@ fn main() -> Result<(), String> {
         Benchmark::Serve(options) => serve::run(&options),
         Benchmark::Shards(options) => shards::run(&options),
         Benchmark::Split(options) => split::run(&options),
+        Benchmark::Trips(options) => trips::run(&options),
         Benchmark::Tpch(options) => tpch::run(&options),
         Benchmark::Nexmark(options) => nexmark::run(&options),
         Benchmark::NexmarkCase(case) => nexmark::run_case(&case),

@@ -6,8 +6,9 @@
 //! thesis (Uppsala 2011), paper III.
 //!
 //! Reading order: [`grouping`] (one branch), [`router`] (which branch), [`requests`] (made-up
-//! requests), [`program`] (branches of a sharded program).
+//! requests), [`program`] (branches of a sharded program), [`alone`] (the same without an engine).
 
+pub mod alone;
 pub mod grouping;
 pub mod program;
 pub mod requests;

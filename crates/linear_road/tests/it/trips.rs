@@ -2,32 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anabranch_linear_road::trips::grouping::Grouping;
 use anabranch_linear_road::trips::router::{Change, Router, Rule};
-use anabranch_linear_road::trips::{CYCLE_SECONDS, Request, SAVINGS_MIN, SHARE_MAX, Share, mean_savings};
-use anabranch_linear_road::trips::{program, requests};
+use anabranch_linear_road::trips::{Request, SAVINGS_MIN, SHARE_MAX, Share, mean_savings};
+use anabranch_linear_road::trips::{alone, program, requests};
 use anabranch_shards::Layout;
 
-/// Shares in order of time and leader, distances of each branch, and requests of each branch,
-/// without an engine.
-fn grouped(requests: &[Request], mut router: Router, branches: usize) -> (Vec<Share>, Vec<u64>, Vec<u64>) {
-    let mut groups = vec![(Vec::new(), Grouping::default()); branches];
-    let mut shares = Vec::new();
-    let mut sizes = vec![0; branches];
-    let last = requests.last().unwrap().expires() + 2 * CYCLE_SECONDS;
-    let mut next = requests.iter().peekable();
-    for end in (CYCLE_SECONDS..=last).step_by(CYCLE_SECONDS as usize) {
-        while let Some(request) = next.next_if(|request| request.time < end) {
-            let branch = router.route(request);
-            sizes[branch] += 1;
-            groups[branch].0.push(*request);
-        }
-        for (arrived, grouping) in &mut groups {
-            shares.extend(grouping.cycle(end, &std::mem::take(arrived)));
-        }
-    }
-    shares.sort_by_key(|share| (share.time, share.requests[0]));
-    (shares, groups.iter().map(|(_, grouping)| grouping.distances()).collect(), sizes)
+/// Shares in order of time and leader, distances of each branch, and requests of each branch.
+fn grouped(requests: &[Request], router: Router, branches: usize) -> (Vec<Share>, Vec<u64>, Vec<usize>) {
+    let found = alone::grouped(requests, router, branches);
+    (found.shares, found.distances, found.sizes)
 }
 
 fn sample() -> Vec<Request> {
