@@ -36,7 +36,7 @@ mod opening;
 pub mod paced;
 pub mod parcel;
 pub mod pending;
-mod processors;
+pub mod processors;
 pub mod pulled;
 mod recall;
 pub mod relay;

@@ -1,4 +1,4 @@
-//! The processor that a worker runs on.
+//! The processor that a worker runs on, or a shard.
 //!
 //! Law: where a process has as many workers as processors, each worker has one of its own. Which
 //! thread runs where changes no answer.
@@ -12,7 +12,7 @@
 /// Keeps the thread of worker `index` of `n` on a processor of its own, if there are as many
 /// processors as workers. Where the system refuses, the thread stays free.
 #[cfg(target_os = "linux")]
-pub(crate) fn take_own(index: usize, n: usize) {
+pub fn take_own(index: usize, n: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     // (A quota of time, as containers have, counts as fewer processors than the set shows.)
     let quota = std::thread::available_parallelism().map_or(1, usize::from);
@@ -31,4 +31,4 @@ pub(crate) fn take_own(index: usize, n: usize) {
 
 /// Other systems place threads by themselves.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn take_own(_index: usize, _n: usize) {}
+pub fn take_own(_index: usize, _n: usize) {}

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use anabranch_engine::Error;
+use anabranch_flow::processors::take_own;
 
 use crate::address::{Address, ShardClient};
 use crate::layout::Layout;
@@ -78,11 +79,16 @@ impl Group {
         inboxes: Vec<Option<Receiver<Message>>>,
         client: &ShardClient,
     ) -> Result<(), Error> {
-        for (shard, inbox) in inboxes.into_iter().enumerate() {
-            let Some(inbox) = inbox else { continue };
+        let here = inboxes.iter().flatten().count();
+        let of_each = inboxes.into_iter().enumerate().filter_map(|(shard, inbox)| Some((shard, inbox?)));
+        for (index, (shard, inbox)) in of_each.enumerate() {
             let (tasks, shards, client) = (Arc::clone(tasks), self.shards.clone(), client.clone());
             let post = Post { shard, tasks, carry, inbox, shards, client, traffic: Arc::clone(&self.traffic) };
-            self.threads.push(spawn(format!("shard-{shard}"), move || work(post))?);
+            self.threads.push(spawn(format!("shard-{shard}"), move || {
+                // (Messages are short, and the system would leave both threads where one is.)
+                take_own(index, here);
+                work(post);
+            })?);
         }
         Ok(())
     }
