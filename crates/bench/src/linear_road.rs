@@ -5,8 +5,9 @@
 //! before has answered; its wall time includes the making of its rows. *Tail*: minutes pass unseen
 //! before (traffic is there, state is not), then the replay: a regression test, never a rating.
 //! *Burst*: random bursts of 5 to 15 s are handed over at once, and lags count from a second's own
-//! time. *Real*: seconds are handed over when the clock says so, and responses are measured. A pause
-//! of the system may be put in (statement R8): the modelled lag is then held against a real one.
+//! time. *Real*: seconds are handed over when the clock says so, and responses are measured. A
+//! pause of the system may be put in (statement R8): the modelled lag is then held against a real
+//! one.
 //!
 //! Sketch on paper: a row is 40 bytes in ten columns; it is copied five times (made, filtered,
 //! routed, gathered, queued) at some 20 ns each, looked up in one hash table (a cache miss of 100

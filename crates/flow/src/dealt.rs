@@ -10,8 +10,8 @@
 //! [`at_home`](anabranch_batch::at_home) gives them; of rows that pass a filter, if there is one.
 //! Nobody waits: a worker that finds a part begun by another, and not done, computes it for itself.
 //! Cost: the filter and a hash of what passes a row in all, where each worker alone would compute
-//! them for each import; columns are copied once a worker, however many imports want them. Memory: numbers and hashes of rows, as long as the batch is on its way to one who
-//! reads it.
+//! them for each import; columns are copied once a worker, however many imports want them. Memory:
+//! numbers and hashes of rows, as long as the batch is on its way to one who reads it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -44,7 +44,7 @@ pub struct SharedFilter {
 }
 
 /// How a batch is dealt out. Columns are those of the batch.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedRows<'a> {
     /// Columns wanted.
     pub columns: &'a [usize],
     /// Columns of the key.
@@ -121,8 +121,8 @@ impl DealtRows {
     /// # Panics
     /// If the batch has absent rows or another number of shards than workers, or is not that of
     /// earlier calls.
-    pub fn take(&self, batch: &Batch, wanted: &Wanted<'_>) -> Option<Batch> {
-        let Wanted { columns, key, shard, .. } = *wanted;
+    pub fn take(&self, batch: &Batch, wanted: &WantedRows<'_>) -> Option<Batch> {
+        let WantedRows { columns, key, shard, .. } = *wanted;
         assert!(batch.present().is_none(), "batches that are dealt out are compact");
         assert_eq!(shard.of(), self.workers, "a shard is a worker");
         let known = self.rows_by(batch, wanted);
@@ -143,7 +143,7 @@ impl DealtRows {
     }
 
     /// What is known of rows that are dealt out so.
-    fn rows_by(&self, batch: &Batch, wanted: &Wanted<'_>) -> Arc<KeyRows> {
+    fn rows_by(&self, batch: &Batch, wanted: &WantedRows<'_>) -> Arc<KeyRows> {
         let filter = wanted.filter.map(|(filter, _)| (&filter.of, filter.step));
         let is_alike = |known: &&Arc<KeyRows>| {
             let same_filter = match (&known.filter, filter) {
@@ -168,7 +168,7 @@ impl DealtRows {
 
 impl KeyRows {
     /// The rows of one shard, of all parts. Parts that nobody has begun are computed for all.
-    fn own_rows(&self, batch: &Batch, wanted: &Wanted<'_>) -> Option<OwnRows> {
+    fn own_rows(&self, batch: &Batch, wanted: &WantedRows<'_>) -> Option<OwnRows> {
         let (n, shard) = (self.parts.len(), wanted.shard);
         let first = n * shard.index() / shard.of();
         for at in (first..n).chain(0..first) {
@@ -201,7 +201,7 @@ impl KeyRows {
 }
 
 /// The rows of a part, by shards.
-fn rows_of_part(batch: &Batch, at: usize, wanted: &Wanted<'_>) -> Option<PartRows> {
+fn rows_of_part(batch: &Batch, at: usize, wanted: &WantedRows<'_>) -> Option<PartRows> {
     let (first, shards) = (at * PART_ROWS, wanted.shard.of());
     let n = PART_ROWS.min(batch.len() - first);
     let key: Vec<ArrayRef> = wanted.key.iter().map(|column| batch.column(*column).slice(first, n)).collect();
@@ -285,7 +285,7 @@ mod tests {
                         for (of, least) in [(None, 0), (Some(&one), 500), (Some(&other), 900), (Some(&one), 500)] {
                             let filter = of.map(|of| filter(of, least));
                             let filter = filter.as_ref().map(|filter| (filter, &[1usize][..]));
-                            let got = dealt.take(&batch, &Wanted { columns: &columns, key: &[key], filter, shard });
+                            let got = dealt.take(&batch, &WantedRows { columns: &columns, key: &[key], filter, shard });
                             check(&batch, &got.unwrap(), &columns, key, shard, least);
                         }
                     }
@@ -307,7 +307,7 @@ mod tests {
         for index in [1, 0, 2, 1] {
             let (filter, shard) = (filter(&account, 0), ShardNumber::new(index, 3));
             let filter = Some((&filter, &[1usize][..]));
-            assert!(dealt.take(&batch, &Wanted { columns: &[0], key: &[0], filter, shard }).is_none());
+            assert!(dealt.take(&batch, &WantedRows { columns: &[0], key: &[0], filter, shard }).is_none());
         }
     }
 }

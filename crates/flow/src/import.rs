@@ -31,7 +31,7 @@ use arrow::array::ArrayRef;
 use crate::account::midway;
 use crate::chain::Chain;
 pub use crate::dealt::SharedFilter;
-use crate::dealt::Wanted;
+use crate::dealt::WantedRows;
 use crate::drive::{HeldCapability, advanced_to};
 use crate::line::{Feed, Frontiers};
 use crate::opening::{Edges, Open};
@@ -299,7 +299,7 @@ impl ImportState {
         };
         let key = read(key, &columns);
         let filter = before.as_ref().map(|filter| (filter, self.columns.as_slice()));
-        let wanted = Wanted { columns: &columns, key: &key, filter, shard: *shard };
+        let wanted = WantedRows { columns: &columns, key: &key, filter, shard: *shard };
         let Some(batch) = arrival.dealt(&wanted) else { return false };
         if !batch.is_empty() {
             out.give_rows(moved(batch, self.horizon.get()));

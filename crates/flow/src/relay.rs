@@ -21,7 +21,7 @@ use std::sync::Arc;
 use anabranch_batch::{Batch, Time};
 
 use crate::account::Load;
-use crate::dealt::{DealtRows, Wanted};
+use crate::dealt::{DealtRows, WantedRows};
 use crate::pending::split_at;
 use crate::waker::Waker;
 
@@ -50,7 +50,7 @@ impl RelayedBatch {
     }
 
     /// The rows that a shard has by the hash of some columns: see [`DealtRows::take`].
-    pub(crate) fn dealt(&self, wanted: &Wanted<'_>) -> Option<Batch> {
+    pub(crate) fn dealt(&self, wanted: &WantedRows<'_>) -> Option<Batch> {
         self.dealt.take(&self.batch, wanted)
     }
 

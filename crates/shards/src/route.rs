@@ -41,8 +41,8 @@ pub struct RoutedRows {
     pub branches: Option<Vec<i64>>,
 }
 
-/// Rows for all shards, of those that `shard` sends; empty batches are left out. `dealt` is what the
-/// movement has sent from there so far, if it deals out batches.
+/// Rows for all shards, of those that `shard` sends; empty batches are left out. `dealt` is what
+/// the movement has sent from there so far, if it deals out batches.
 ///
 /// # Errors
 /// `Data` when a multicast names a shard that is not there.

@@ -24,7 +24,7 @@ pub const SAVINGS_MIN: f64 = 0.2;
 pub(crate) const WAIT_SECONDS: i64 = 600;
 
 /// Seconds between two groupings.
-pub const CYCLE_SECONDS: i64 = 60;
+pub(crate) const CYCLE_SECONDS: i64 = 60;
 
 /// A point of the plane, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
