@@ -94,7 +94,7 @@ fn answers_do_not_depend_on_how_rows_are_dealt_out() {
     for (view, _, rows) in &one {
         assert!(rows.len() > 1, "{view} tells something");
     }
-    for workers in [2, 3] {
+    for workers in [2, 3, 8] {
         for (one, several) in one.iter().zip(answers(workers)) {
             assert!(*one == several, "{workers} workers, round {}: {}", one.1, one.0);
         }
@@ -104,7 +104,7 @@ fn answers_do_not_depend_on_how_rows_are_dealt_out() {
 /// A worker without rows has no extremes, and the last of them to go leaves one row of NULL.
 #[test]
 fn extremes_of_nothing_are_null() {
-    for workers in [0, 2, 5] {
+    for workers in [0, 2, 8] {
         let mut session = session(workers);
         run(&mut session, TABLES);
         run(

@@ -32,10 +32,17 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A few settings that differ in everything. Every number of workers up to 3 occurs.
+    /// A few settings that differ in everything. Every number of workers up to 3 occurs, and one up
+    /// to 8 in a twentieth of them: more than there are processors.
     pub fn draw(rng: &mut Rng) -> Vec<Setting> {
         let first = rng.below(4);
-        (0..3).map(|i| Setting::random(rng, (first + i) % 4)).collect()
+        let workers = |rng: &mut Rng, at: usize| if rng.chance(5) { 4 + rng.below(5) } else { (first + at) % 4 };
+        let mut drawn = Vec::new();
+        for at in 0..3 {
+            let workers = workers(rng, at);
+            drawn.push(Setting::random(rng, workers));
+        }
+        drawn
     }
 
     /// A setting with this number of workers.
