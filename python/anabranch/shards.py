@@ -152,7 +152,8 @@ class Shards:
         return self._moved("redistribute", scope, shards)
 
     def reshard(self, scope: str = "flat", *, shards: _Places = None) -> "Shards":
-        """Rows spread evenly, by a hash of all columns."""
+        """Rows spread evenly: by a hash of all columns, or in whole batches, if they come of an
+        input that is ``append_only``."""
         return self._moved("reshard", scope, shards)
 
     def broadcast(self, scope: str = "flat", *, shards: _Places = None) -> "Shards":
