@@ -221,6 +221,14 @@ impl<'s> Chain<'s> {
         self
     }
 
+    /// What stands here is a part of an operator of the dataflow, of which more follows: its time
+    /// and bytes are counted with the operator's.
+    pub fn counted_in_part(mut self, operator: usize) -> Chain<'s> {
+        let counting = Counting::new(self.scope.worker(), self.scope.index(), operator);
+        self.links.push(Link::Count(counting.of_part()));
+        self
+    }
+
     /// The rows are those of an operator of the dataflow: what moves of them is counted as its own.
     pub fn of_operator(mut self, operator: usize) -> Chain<'s> {
         self.operator = Some(operator);

@@ -22,6 +22,8 @@ const WORK_PER_MEASUREMENT: u64 = 32;
 /// The place in a line behind an operator.
 pub(crate) struct Counting {
     counter: Arc<OperatorCounter>,
+    /// Whether more of the operator follows: what is put out here is not its own.
+    is_part: bool,
     worker: WorkerContext,
     /// Rows that have come, and that had come when bytes were measured last.
     came: usize,
@@ -38,6 +40,7 @@ impl Counting {
         let counter = worker.account().count_operator(operator, index);
         Counting {
             counter,
+            is_part: false,
             worker: worker.clone(),
             came: 0,
             measured: 0,
@@ -47,11 +50,16 @@ impl Counting {
         }
     }
 
+    /// Behind a part of the operator.
+    pub fn of_part(self) -> Counting {
+        Counting { is_part: true, ..self }
+    }
+
     /// The operator has put out these rows, of `came` rows that came to it.
     pub fn take(&mut self, out: &[Batch], came: usize, held: impl FnOnce() -> HeldState) {
         let rows = out.iter().map(Batch::len).sum();
         let nanos = self.lap_nanos();
-        self.counter.add(rows, nanos);
+        self.counter.add(if self.is_part { 0 } else { rows }, nanos);
         self.work_nanos += nanos;
         self.came += came.max(rows);
         self.turns += 1;

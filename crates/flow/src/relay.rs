@@ -62,6 +62,11 @@ impl RelayedBatch {
         }
     }
 
+    /// The same, of which nobody has dealt out rows.
+    fn afresh(self) -> RelayedBatch {
+        RelayedBatch { dealt: Arc::new(DealtRows::of_workers(self.dealt.workers())), ..self }
+    }
+
     /// The rows with times from `upper` on.
     fn from(&self, upper: Time) -> RelayedBatch {
         if self.batch.times().min() >= upper {
@@ -73,7 +78,7 @@ impl RelayedBatch {
         let range = before.len()..before.len() + own.len();
         let batch = Batch::concat(&[before, own, behind]).unwrap_or_default();
         // (These are other rows.)
-        RelayedBatch { batch, own: range, dealt: Arc::new(DealtRows::of_workers(self.dealt.workers())) }
+        RelayedBatch { batch, own: range, ..self.clone() }.afresh()
     }
 }
 
@@ -131,7 +136,8 @@ impl Relay {
         let (first, last) = arrival.batch.times().range();
         assert!(first >= self.upper, "pushed a time that was declared complete");
         self.each(|queue| queue.batches.push(arrival.clone()));
-        self.open.push((arrival, last));
+        // (What was found of it is for those who read it now.)
+        self.open.push((arrival.afresh(), last));
     }
 
     /// Promises that no update with a time before `upper` will be pushed.

@@ -4,6 +4,8 @@
 //! query keeps it if it looks at rows one by one. Where a row may be taken back it has to go where
 //! it went before; where none is, a batch may go anywhere.
 
+use std::collections::BTreeMap;
+
 use anabranch_engine::Error;
 use anabranch_engine::frame::FOREVER;
 use anabranch_plan::properties::Properties;
@@ -12,22 +14,32 @@ use anabranch_plan::{Node, Plan};
 
 use crate::program::{ProgramStep, Verb};
 
-/// Whether no row of a step is taken back, or ends. Cost: that of the steps behind one another.
+/// Whether no row of a step is taken back, or ends. Cost: that of the steps behind one another,
+/// each once.
 ///
 /// # Errors
 /// Those of building a query.
 pub(crate) fn is_append_only(step: &ProgramStep) -> Result<bool, Error> {
-    let of_inputs = || step.inputs.iter().try_fold(true, |all, input| Ok::<bool, Error>(all && is_append_only(input)?));
-    match &step.verb {
-        Verb::Source { events, .. } => Ok(events.properties()?.duration == Some(FOREVER)),
-        // (What a program has written is a result, and may have been taken back.)
-        Verb::Dataset(_) => Ok(false),
-        Verb::Rekey | Verb::Choose(_) | Verb::InTime | Verb::Move { .. } => of_inputs(),
-        Verb::Query { frame } => {
-            let plan = frame.plan()?;
-            Ok(is_by_row(&plan) && of_inputs()?)
-        }
+    known(step, &mut BTreeMap::new())
+}
+
+fn known(step: &ProgramStep, seen: &mut BTreeMap<*const ProgramStep, bool>) -> Result<bool, Error> {
+    if let Some(known) = seen.get(&std::ptr::from_ref(step)) {
+        return Ok(*known);
     }
+    let is_kept = match &step.verb {
+        Verb::Source { events, .. } => events.properties()?.duration == Some(FOREVER),
+        // (What a program has written is a result, and may have been taken back.)
+        Verb::Dataset(_) => false,
+        Verb::Rekey | Verb::Choose(_) | Verb::InTime | Verb::Move { .. } => true,
+        Verb::Query { frame } => is_by_row(&frame.plan()?),
+    };
+    let mut is_append_only = is_kept;
+    for input in &step.inputs {
+        is_append_only = is_append_only && known(input, seen)?;
+    }
+    seen.insert(std::ptr::from_ref(step), is_append_only);
+    Ok(is_append_only)
 }
 
 /// Whether a query looks at rows one by one, or makes rows that last for ever in any case.

@@ -234,7 +234,7 @@ fn targets(to: &MoveTargets) -> To {
         MoveTargets::All => To::Same,
         MoveTargets::First(shards) => To::Shards(*shards),
         MoveTargets::Group { name, shards } => {
-            let name = name.as_deref().unwrap_or("of a list");
+            let name = name.as_deref().unwrap_or(MoveTargets::UNNAMED);
             To::Group(ShardGroup::new(name, shards.iter().copied()))
         }
     }

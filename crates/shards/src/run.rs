@@ -149,7 +149,8 @@ impl Shards {
 }
 
 impl ShardRun {
-    /// Gives rows to a shard of a source, in any order between two advances.
+    /// Gives rows to a shard of a source, in any order between two advances, unless the source
+    /// promises one.
     ///
     /// # Errors
     /// `Invalid` when there is no such source or shard, or columns do not fit; `Data` when a row

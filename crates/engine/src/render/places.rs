@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use anabranch_batch::Time;
 use anabranch_operators::aggregate::Combiner;
 
+use super::aggregate::is_in_two_steps;
 use super::deal::{deals, placed};
 use super::physical::{Physical, Step, StepId};
 use crate::cluster::spec::ArrangementId;
@@ -109,20 +110,23 @@ impl Places<'_> {
                 self.wants(*rows, id, &[]);
                 self.wants(*scalars, id, &[])
             }
-            Step::Aggregate { input, aggregate, .. } => {
+            Step::Aggregate { input, aggregate, limits } => {
                 let keys = &aggregate.keys;
-                let place = self.together(*input, id, keys, Combiner::of_aggregate(aggregate).is_some());
+                let combines = |place: Option<&[usize]>| {
+                    Combiner::of_aggregate(aggregate).is_some() || is_in_two_steps(aggregate, limits, place)
+                };
+                let place = self.together(*input, id, keys, combines);
                 place.iter().map(|column| keys.iter().position(|key| key == column)).collect()
             }
             Step::SetOperation { inputs, types, .. } => {
                 let key: Vec<usize> = (0..types.len()).collect();
                 if let [input] = inputs[..] {
-                    return Some(self.together(input, id, &key, true));
+                    return Some(self.together(input, id, &key, |_| true));
                 }
                 inputs.iter().for_each(|input| drop(self.wants(*input, id, &key)));
                 None
             }
-            Step::TopK { input, top, .. } => Some(self.together(*input, id, &top.top.group, false)),
+            Step::TopK { input, top, .. } => Some(self.together(*input, id, &top.top.group, |_| false)),
             Step::Recursive { inputs, arranged, .. } => {
                 let all = inputs.iter().chain(arranged);
                 self.movements.extend(all.map(|input| (*input, RowMovement::ToOne)));
@@ -158,14 +162,21 @@ impl Places<'_> {
     }
 
     /// A step wants rows of equal keys on one worker: by which columns they are.
-    fn together(&mut self, input: StepId, user: StepId, key: &[usize], combines: bool) -> Vec<usize> {
+    fn together(
+        &mut self,
+        input: StepId,
+        user: StepId,
+        key: &[usize],
+        combines: impl FnOnce(Option<&[usize]>) -> bool,
+    ) -> Vec<usize> {
         let is_part = |placed: &Vec<usize>| {
             placed == key || !placed.is_empty() && placed.iter().all(|column| key.contains(column))
         };
-        if let Some(placed) = self.of_input(input, user).filter(is_part) {
+        let placed = self.of_input(input, user);
+        if let Some(placed) = placed.clone().filter(is_part) {
             return placed;
         }
-        self.movements.push((input, by(key, combines)));
+        self.movements.push((input, by(key, combines(placed.as_deref()))));
         key.to_vec()
     }
 }

@@ -224,10 +224,35 @@ fn work_is_told_by_worker_and_so_is_what_moves() {
     }
 }
 
+/// Extremes of all rows, which each worker has of its own first: its values are the operator's
+/// state, and little moves.
+#[test]
+fn what_each_worker_holds_of_extremes_is_told() {
+    for workers in [0, 1, 2, 3] {
+        let mut session = session(workers);
+        run(&mut session, TABLES);
+        let query = "SELECT max(s) AS m, min(x) AS l FROM (SELECT x, sum(k) AS s FROM t GROUP BY x) AS a";
+        let told = ask(&mut session, &format!("EXPLAIN {query}"));
+        let is_told = told.iter().any(|line| line.contains("is combined and moves to one worker"));
+        assert_eq!(is_told, workers > 1, "{told:#?}");
+        run(&mut session, &format!("CREATE MATERIALIZED VIEW v AS {query}"));
+        run(&mut session, "INSERT INTO t SELECT i % 10, i, i FROM generate_series(1, 5000) AS g(i)");
+        assert_eq!(ask(&mut session, "SELECT * FROM v"), ["9 1"]);
+        let of_extremes = "relation = 'v' AND operator LIKE 'Aggregate%max%'";
+        let held = format!("SELECT sum(state_bytes) > 5000 * 8 FROM anabranch_operators WHERE {of_extremes}");
+        assert_eq!(ask(&mut session, &held), ["true"], "{workers} workers");
+        let rows = format!("SELECT sum(rows_out) < 10 FROM anabranch_operators WHERE {of_extremes}");
+        assert_eq!(ask(&mut session, &rows), ["true"], "{workers} workers");
+        let moved = "SELECT coalesce(sum(rows_moved), 0) < 10 FROM anabranch_shards WHERE relation = 'v' AND
+                     operator LIKE 'Aggregate by x%'";
+        assert_eq!(ask(&mut session, moved), ["true"], "{workers} workers");
+    }
+}
+
 /// EXPLAIN tells beforehand which rows move: those that move when the view stands, and no others.
 #[test]
 fn explain_tells_what_will_move() {
-    const QUERIES: [&str; 12] = [
+    const QUERIES: [&str; 13] = [
         "SELECT k, sum(x) FROM t GROUP BY k",
         "SELECT x, count(*) FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY x",
         "SELECT k, count(*) FROM (SELECT t.k, x FROM t JOIN names n ON t.k = n.k) AS j GROUP BY k",
@@ -240,6 +265,7 @@ fn explain_tells_what_will_move() {
         "SELECT k, x, row_number() OVER (PARTITION BY x % 9 ORDER BY x) FROM t",
         "SELECT DISTINCT ON (x % 90) x % 90, x FROM t ORDER BY 1, 2",
         "SELECT n.name, sum(t.x) FROM t JOIN names n ON t.k = n.k GROUP BY n.name",
+        "SELECT max(s), min(x) FROM (SELECT x, sum(k) AS s FROM t GROUP BY x) AS a",
     ];
     for workers in [1, 2, 3] {
         let mut session = session(workers);

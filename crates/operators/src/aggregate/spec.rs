@@ -22,14 +22,19 @@ pub struct AggregateSpec {
 }
 
 impl AggregateSpec {
+    /// Whether it is of all rows, and each call the least or the greatest value.
+    pub fn is_of_extremes(&self) -> bool {
+        let is_extreme = |call: &AggregateCall| {
+            matches!(call.function, AggregateFunction::Min | AggregateFunction::Max) && call.argument.is_some()
+        };
+        self.keys.is_empty() && !self.calls.is_empty() && self.calls.iter().all(is_extreme)
+    }
+
     /// The same in two steps, the first of which each worker does over the rows that it has: for
     /// least and greatest values of all rows, which cannot be made fewer batch by batch, since each
     /// may be taken back: by the worker that has the row. The second step is over a row a worker.
     pub fn in_two_steps(&self) -> Option<(AggregateSpec, AggregateSpec)> {
-        let is_extreme = |call: &AggregateCall| {
-            matches!(call.function, AggregateFunction::Min | AggregateFunction::Max) && call.argument.is_some()
-        };
-        if !self.keys.is_empty() || self.calls.is_empty() || !self.calls.iter().all(is_extreme) {
+        if !self.is_of_extremes() {
             return None;
         }
         let of_first =

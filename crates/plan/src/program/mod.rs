@@ -181,6 +181,11 @@ pub enum MoveTargets {
     },
 }
 
+impl MoveTargets {
+    /// What a list without a name is called.
+    pub const UNNAMED: &str = "of a list";
+}
+
 impl MoveKind {
     /// All of them.
     pub const ALL: [MoveKind; 3] = [MoveKind::Redistribute, MoveKind::Reshard, MoveKind::Broadcast];

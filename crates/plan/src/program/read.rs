@@ -170,8 +170,11 @@ impl Reader {
                 TokenKind::Mark('[') => arguments.list = Some(self.list()?),
                 TokenKind::Name(option) if is_option => {
                     self.at += 2;
+                    if arguments.options.contains_key(&option) || arguments.groups.contains_key(&option) {
+                        return Err((line, format!("\"{option}\" is given twice")));
+                    }
                     match self.peek() {
-                        TokenKind::Mark('[' | '{') => {
+                        TokenKind::Mark('[' | '{') if option == "shards" => {
                             let shards = self.shard_list()?;
                             arguments.groups.insert(option, shards);
                         }
@@ -219,6 +222,9 @@ impl Reader {
         };
         self.expect(':')?;
         let shards = self.numbers()?;
+        if *self.peek() == TokenKind::Mark(',') {
+            self.at += 1;
+        }
         self.expect('}')?;
         Ok((Some(name), shards))
     }
@@ -230,9 +236,13 @@ impl Reader {
             let line = self.line();
             match self.next() {
                 TokenKind::Mark(']') => return Ok(numbers),
-                TokenKind::Mark(',') => {}
                 TokenKind::Number(number) => numbers.push(number),
                 other => return Err((line, format!("{} in a list of shards", shown(&other)))),
+            }
+            match self.peek() {
+                TokenKind::Mark(',') => self.at += 1,
+                TokenKind::Mark(']') => {}
+                other => return Err((self.line(), format!("{} where \",\" or \"]\" was expected", shown(other)))),
             }
         }
     }
@@ -308,9 +318,6 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
     let named = || arguments.options.keys().chain(arguments.groups.keys());
     if let Some(unknown) = named().find(|name| !known.contains(&name.as_str())) {
         return Err(format!("{verb}(..) has no argument \"{unknown}\""));
-    }
-    if let Some(name) = arguments.groups.keys().find(|name| *name != "shards") {
-        return Err(format!("{name} of {verb}(..) is no list"));
     }
     match (verb, input) {
         ("multicast", Some(input)) => return multicast(input, arguments),

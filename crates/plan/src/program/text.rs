@@ -155,7 +155,7 @@ fn rust_move(action: &StepAction) -> String {
             let reach = match (scope, to) {
                 (_, MoveTargets::First(shards)) => format!("Move::to_shards({shards})"),
                 (_, MoveTargets::Group { name, shards }) => {
-                    let name = name.as_deref().unwrap_or_default();
+                    let name = name.as_deref().unwrap_or(MoveTargets::UNNAMED);
                     format!("Move::to_group(&ShardGroup::new({name:?}, {shards:?}))")
                 }
                 (MoveScope::Flat, MoveTargets::All) => "Move::FLAT".to_owned(),

@@ -71,6 +71,16 @@ fn batches_that_are_only_appended_are_spread_within_one_of_them() {
     }
 }
 
+/// What is derived of a step is derived once, however many ways lead to it.
+#[test]
+fn many_ways_to_one_source_are_looked_at_once() {
+    let mut rows = Shards::of_events(Events::input("l", schema()).append_only(), Layout::flat(2));
+    for _ in 0..40 {
+        rows = rows.union(&rows);
+    }
+    assert!(rows.reshard(Move::FLAT).step().is_ok());
+}
+
 /// Statement A4: a source that has promised to append takes nothing back; one that has not is
 /// spread by rows, and so is what an aggregate makes.
 #[test]

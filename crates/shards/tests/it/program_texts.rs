@@ -124,6 +124,8 @@ fn movements_of_texts_go_to_the_shards_that_they_name() {
         ("redistribute(shards=[2, 0])", "redistribute to group of a list (0, 2)", vec![0, 2]),
         (r#"redistribute(shards={"socket 1": [2, 3]})"#, "redistribute to group socket 1 (2, 3)", vec![2, 3]),
     ];
+    let trailing = "b = db.shards(\"rows\").rekey(\"k\").redistribute(shards={\"a\": [0, 1,],})\n";
+    assert!(text::python(&read(trailing).unwrap(), "q").contains(r#"shards={"a": [0, 1]}"#));
     for (call, told, places) in cases {
         let program = format!(
             "rows = db.shards(\"rows\", [\"k\", \"x\"])\nr = rows.rekey(\"k\").{call}\nresult = \
@@ -146,7 +148,11 @@ fn movements_of_texts_go_to_the_shards_that_they_name() {
         (r#"redistribute(shards=["a"])"#, "in a list of shards"),
         ("redistribute(shards={3: [1]})", "name of a group was expected"),
         (r#"redistribute(shards={"a": 1})"#, "where \"[\" was expected"),
-        ("redistribute(scope=[1])", "scope of redistribute(..) is no list"),
+        ("redistribute(scope=[1])", "is no scope"),
+        ("redistribute(shards=2, shards=[0])", "\"shards\" is given twice"),
+        ("redistribute(shards=[0 1])", "where \",\" or \"]\" was expected"),
+        ("redistribute(shards=[0,,])", "in a list of shards"),
+        ("rekey(columns=[\"k\"])", "no argument \"columns\""),
         ("split(4, \"k\").placed(1).merge()", "where \"[\" was expected"),
     ];
     for (call, word) in wrong {
