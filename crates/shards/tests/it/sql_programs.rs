@@ -295,7 +295,7 @@ fn texts_that_are_no_programs_name_the_line() {
         ("a = db.shards(\"t\")\nb = a.sort(\"x\")\n", 2, "no verb \"sort\""),
         ("a = db.shards(\"t\")\n\nb = c.rekey(\"x\")\n", 3, "no step \"c\""),
         ("a = db.shards(\"t\").redistribute(scope=\"wide\")\n", 1, "no scope \"wide\""),
-        ("a = db.shards(\"t\").query(lambda q: q)\n", 1, "\":\""),
+        ("a = db.shards(\"t\").query(lambda q: q)\n", 1, "write the query as SQL"),
         ("a = db.shards(\"t\").redistribute(\"local\", \"x\")\n", 1, "other arguments"),
         ("a = db.shards(\"t\").redistribute(\"local\", scope=\"flat\")\n", 1, "two scopes"),
         ("a = db.shards(\"t\").sql()\n", 1, "other arguments"),
