@@ -32,7 +32,10 @@ fn known(step: &ProgramStep, seen: &mut BTreeMap<*const ProgramStep, bool>) -> R
         // (What a program has written is a result, and may have been taken back.)
         Verb::Dataset(_) => false,
         Verb::Rekey | Verb::Choose(_) | Verb::InTime | Verb::Move { .. } => true,
-        Verb::Query { frame } => is_by_row(&frame.plan()?),
+        Verb::Query { frame } => {
+            let plan = frame.plan()?;
+            is_by_row(&plan)
+        }
     };
     let mut is_append_only = is_kept;
     for input in &step.inputs {
