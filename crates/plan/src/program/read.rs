@@ -178,6 +178,10 @@ impl Reader {
                             let shards = self.shard_list()?;
                             arguments.groups.insert(option, shards);
                         }
+                        TokenKind::Mark('[' | '{') => {
+                            let value = self.skipped_list();
+                            arguments.options.insert(option, value);
+                        }
                         _ => {
                             let value = self.next();
                             arguments.options.insert(option, value);
@@ -200,6 +204,23 @@ impl Reader {
                 TokenKind::Mark(',') => self.at += 1,
                 TokenKind::Mark(')') => {}
                 other => return Err((self.line(), format!("{} where \",\" or \")\" was expected", shown(other)))),
+            }
+        }
+    }
+
+    /// A list that no option takes: its first mark, by which the option is refused.
+    fn skipped_list(&mut self) -> TokenKind {
+        let (first, mut depth) = (self.peek().clone(), 0usize);
+        loop {
+            match self.peek() {
+                TokenKind::Mark('[' | '{' | '(') => depth += 1,
+                TokenKind::Mark(']' | '}' | ')') => depth = depth.saturating_sub(1),
+                TokenKind::End => return first,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return first;
             }
         }
     }
