@@ -147,7 +147,8 @@ fn run_one(options: &Options, expressways: u32) -> Result<Value, String> {
             Mode::Replay | Mode::Burst => lag.after(time, took),
         };
         lag_max = lag_max.max(now);
-        if options.pause.is_some_and(|(second, _)| (second..second + TOLD_SECONDS).contains(&(time + 1))) {
+        if options.pause.is_some_and(|(second, _)| (second..second.saturating_add(TOLD_SECONDS)).contains(&(time + 1)))
+        {
             told.push(now);
         }
         responses.add(now, batches.iter().map(|batch| batch.len() as u64).sum());

@@ -16,7 +16,7 @@ use anabranch_linear_road::trips::alone::grouped;
 use anabranch_linear_road::trips::router::{Change, Router, Rule};
 use anabranch_linear_road::trips::{mean_savings, program, requests};
 use anabranch_shards::Layout;
-use clap::Args;
+use clap::{Args, value_parser};
 use serde_json::{Value, json};
 
 use crate::report;
@@ -25,10 +25,10 @@ use crate::report;
 #[derive(Args, Clone)]
 pub struct Options {
     /// Every so many-th request of a day of 251,000: each a table.
-    #[arg(long, value_delimiter = ',', default_value = "16,8,4")]
+    #[arg(long, value_delimiter = ',', default_value = "16,8,4", value_parser = value_parser!(u32).range(1..))]
     load: Vec<u32>,
     /// Branches, each a line.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = value_parser!(u32).range(1..))]
     branches: Vec<u32>,
     /// Shards of the program, a thread each.
     #[arg(long, default_value_t = 2)]
@@ -52,7 +52,7 @@ const ROUTERS: [(&str, Rule, Change); 5] = [
 /// # Errors
 /// When the engine refuses something, or the results cannot be kept.
 pub fn run(options: &Options) -> Result<(), String> {
-    let sample = requests::day(options.seed + 76, 16);
+    let sample = requests::day(options.seed.wrapping_add(76), 16);
     let mut lines = Vec::new();
     for &part in &options.load {
         let day = requests::day(options.seed, part);

@@ -1,4 +1,4 @@
-//! Rows of a batch that all workers get, dealt out by the hash of a key: once for all who ask.
+//! Rows of a batch that all workers get, dealt out by the hash of a key: once for all readers.
 //!
 //! ```text
 //! parts of the batch      0 1 2 3 4 5 6 7
@@ -8,7 +8,7 @@
 //!
 //! Law: what a worker takes are the rows whose hashes it has, in order, as
 //! [`at_home`](anabranch_batch::at_home) gives them; of rows that pass a filter, if there is one.
-//! Nobody waits: a worker that finds a part begun by another, and not done, computes it for itself.
+//! No worker waits: one that finds a part begun by another, and not done, computes it for itself.
 //! Cost: the filter and a hash of what passes a row in all, where each worker alone would compute
 //! them for each import; columns are copied once a worker, however many imports want them. Memory:
 //! numbers and hashes of rows, as long as the batch is on its way to one who reads it.
@@ -167,7 +167,7 @@ impl DealtRows {
 }
 
 impl KeyRows {
-    /// The rows of one shard, of all parts. Parts that nobody has begun are computed for all.
+    /// The rows of one shard, of all parts. Parts that no worker has begun are computed for all.
     fn own_rows(&self, batch: &Batch, wanted: &WantedRows<'_>) -> Option<OwnRows> {
         let (n, shard) = (self.parts.len(), wanted.shard);
         let first = n * shard.index() / shard.of();

@@ -62,7 +62,7 @@ impl RelayedBatch {
         }
     }
 
-    /// The same, of which nobody has dealt out rows.
+    /// The same, of which no rows have been dealt out.
     fn afresh(self) -> RelayedBatch {
         RelayedBatch { dealt: Arc::new(DealtRows::of_workers(self.dealt.workers())), ..self }
     }
