@@ -37,6 +37,16 @@ pub(super) fn take(column: &ArrayRef, rows: &[u32], nulls: Option<NullBuffer>) -
     assemble(column.data_type(), taken.into(), buffers, nulls)
 }
 
+/// The views that `pick` makes of those of a column, with all of its buffers.
+pub(super) fn picked(
+    column: &ArrayRef,
+    nulls: Option<NullBuffer>,
+    pick: impl FnOnce(&[u128]) -> Vec<u128>,
+) -> ArrayRef {
+    let Views { views, buffers } = views_of(column);
+    assemble(column.data_type(), pick(views).into(), buffers.to_vec(), nulls)
+}
+
 /// All rows of all columns of views in turn, with the distinct buffers of all.
 pub(super) fn concat(arrays: &[&ArrayRef]) -> ArrayRef {
     let rows = arrays.iter().map(|array| array.len()).sum();
@@ -179,14 +189,20 @@ fn assemble(
 /// but their own bytes alive. Columns of other types, and views inside nested columns, stay as they
 /// are.
 pub fn compact_views(columns: Columns) -> Columns {
-    if columns.iter().all(|column| !is_sparse(column)) {
-        return columns;
-    }
-    columns.iter().map(|column| if is_sparse(column) { rewrite_views(column) } else { column.clone() }).collect()
+    compact_shared_views(columns, 1)
 }
 
-/// Whether a view column keeps much more alive than it uses.
-fn is_sparse(array: &ArrayRef) -> bool {
+/// The same of columns whose buffers so many have in common, each of whom uses a part.
+pub fn compact_shared_views(columns: Columns, sharers: usize) -> Columns {
+    if columns.iter().all(|column| !is_sparse(column, sharers)) {
+        return columns;
+    }
+    let compact = |column: &ArrayRef| if is_sparse(column, sharers) { rewrite_views(column) } else { column.clone() };
+    columns.iter().map(compact).collect()
+}
+
+/// Whether a view column keeps much more alive than its part of what it uses.
+fn is_sparse(array: &ArrayRef, sharers: usize) -> bool {
     if !matches!(array.data_type(), DataType::Utf8View | DataType::BinaryView) {
         return false;
     }
@@ -203,7 +219,7 @@ fn is_sparse(array: &ArrayRef) -> bool {
         return false;
     }
     let used: usize = views.iter().map(|&view| view as u32 as usize).filter(|&len| len > INLINE_BYTES_MAX).sum();
-    held / COMPACT_RATIO_MIN > used && held - used >= COMPACT_BYTES_MIN
+    held / COMPACT_RATIO_MIN / sharers > used && held - used >= COMPACT_BYTES_MIN
 }
 
 fn rewrite_views(array: &ArrayRef) -> ArrayRef {
