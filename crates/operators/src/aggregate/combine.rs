@@ -35,8 +35,15 @@ use super::{lanes, sum_diffs};
 /// Fewer rows move as they are.
 const ROWS_MIN: usize = 64;
 
-/// Groups whose places are remembered from batch to batch.
+/// Groups whose places are remembered from batch to batch, at most, and
 const GROUPS_MAX: usize = 1 << 16;
+
+/// at least, and for each that the last batch had: groups that do not come any more make those that
+/// do slower to find.
+const GROUPS_MIN: usize = 1 << 12;
+
+/// See [`GROUPS_MIN`].
+const GROUPS_PER_GROUP: usize = 4;
 
 /// Of a larger batch the first rows, one in [`SAMPLED_PART`], are looked at before all are.
 const SAMPLED_MIN: usize = 1 << 13;
@@ -64,6 +71,8 @@ pub struct Combiner {
     counted: Vec<usize>,
     key_types: Vec<DataType>,
     groups: GroupTable,
+    /// Groups of the last batch that was looked at as a whole.
+    n_groups: usize,
     /// By whose hash rows move.
     key: Vec<usize>,
     /// The worker that this is.
@@ -106,7 +115,7 @@ impl Combiner {
     fn new(apart: Vec<usize>, summed: Vec<usize>, counted: Vec<usize>, types: &[DataType]) -> Combiner {
         let key_types: Vec<DataType> = apart.iter().map(|&column| types[column].clone()).collect();
         let (groups, key, shard) = (GroupTable::new(&key_types), apart.clone(), ShardNumber::SINGLE);
-        Combiner { apart, summed, counted, key_types, groups, key, shard, to_pass: 0, passed: 0 }
+        Combiner { apart, summed, counted, key_types, groups, n_groups: 0, key, shard, to_pass: 0, passed: 0 }
     }
 
     /// On a worker of several.
@@ -168,6 +177,7 @@ impl Combiner {
     /// The rows of a batch by group and time; `None` if a sum does not fit its column's type.
     fn combined(&mut self, batch: &Batch) -> Option<Batch> {
         let touched = self.touched(batch);
+        self.n_groups = touched.slot.len();
         let segments = Segments::in_time_order(touched, batch.times(), batch.present());
         if 2 * segments.len() > batch.len() {
             return None;
@@ -209,8 +219,8 @@ impl Combiner {
             keys.extend(nulls);
             return GroupTable::new(&types).touch(&keys, &hash::hash_columns(&keys, batch.len()));
         }
-        if self.groups.len() > GROUPS_MAX {
-            self.groups = GroupTable::new(&self.key_types);
+        if self.groups.len() > (self.n_groups * GROUPS_PER_GROUP).clamp(GROUPS_MIN, GROUPS_MAX) {
+            self.groups.clear();
         }
         let few = self.groups.touch_few(&keys, batch.len());
         few.unwrap_or_else(|| self.groups.touch(&keys, &hash::hash_columns(&keys, batch.len())))

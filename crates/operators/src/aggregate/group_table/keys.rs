@@ -54,6 +54,13 @@ impl KeyStore {
         self.merge_segments();
     }
 
+    /// Forgets all keys, and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        self.segments.clear();
+        self.positions.clear();
+        self.live = 0;
+    }
+
     /// Forgets the key of `slot`.
     pub(crate) fn release(&mut self, slot: u32) {
         let position = std::mem::replace(&mut self.positions[slot as usize], NOWHERE);

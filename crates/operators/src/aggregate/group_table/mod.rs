@@ -111,6 +111,16 @@ impl GroupTable {
         }
     }
 
+    /// Forgets all groups, and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        let (mut table, mut keys, mut free) =
+            (std::mem::take(&mut self.table), std::mem::take(&mut self.keys), std::mem::take(&mut self.free));
+        table.clear();
+        keys.clear();
+        free.clear();
+        *self = GroupTable { table, keys, free, shard: self.shard, ..GroupTable::new(&self.key_types) };
+    }
+
     /// Says that keys are, as a rule, those of this worker.
     pub fn on_shard(self, shard: ShardNumber) -> GroupTable {
         GroupTable { shard, ..self }
