@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::Batch;
+use anabranch_batch::{Batch, Time};
 
 use crate::account::{HeldState, OperatorCounter};
 use crate::worker::WorkerContext;
@@ -55,11 +55,17 @@ impl Counting {
         Counting { is_part: true, ..self }
     }
 
-    /// The operator has put out these rows, of `came` rows that came to it.
-    pub fn take(&mut self, out: &[Batch], came: usize, held: impl FnOnce() -> HeldState) {
+    /// The operator has put out these rows, of `came` rows that came to it, and all before `upto`.
+    pub fn take(&mut self, out: &[Batch], came: usize, upto: Time, held: impl FnOnce() -> HeldState) {
         let rows = out.iter().map(Batch::len).sum();
         let nanos = self.lap_nanos();
-        self.counter.add(if self.is_part { 0 } else { rows }, nanos);
+        match self.is_part {
+            true => self.counter.add(0, 0, nanos),
+            false => {
+                self.counter.add(rows, out.iter().filter(|batch| !batch.is_empty()).count(), nanos);
+                self.counter.reaches(upto);
+            }
+        }
         self.work_nanos += nanos;
         self.came += came.max(rows);
         self.turns += 1;

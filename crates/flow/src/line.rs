@@ -137,7 +137,7 @@ impl Line {
                     rows: self.feeds.iter().find_map(|feed| feed.state_rows()),
                     bytes: self.feeds.iter().map(|feed| feed.size_bytes()).sum(),
                 };
-                counting.take(&pulled.out.rows, came, || match tactic {
+                counting.take(&pulled.out.rows, came, pulled.upto, || match tactic {
                     Some(tactic) => tactic.held(),
                     None if is_first => feeds(),
                     None => HeldState::default(),

@@ -76,7 +76,7 @@ pub(super) fn cost_remark(plan: &Plan, work: &ShardWork) -> Option<String> {
 }
 
 fn counts_remark(plan: &Plan, counts: &OperatorCounts) -> String {
-    let OperatorCounts { rows, nanos, held, bytes } = *counts;
+    let OperatorCounts { rows, nanos, held, bytes, .. } = *counts;
     let held = match (&plan.node, bytes) {
         (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),
         _ => {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_batch::Time;
 use anabranch_flow::account::{OperatorCounts, ShardWork};
 use anabranch_plan::{Node, Plan};
 use datafusion_common::ScalarValue;
@@ -54,16 +55,20 @@ impl OperatorRow {
     }
 }
 
-/// A row of `anabranch_shards`.
-fn shard_cells(operator: &Operator<'_>, worker: usize, work: &ShardWork) -> system::Row {
+/// A row of `anabranch_shards`, as of the last commit.
+fn shard_cells(operator: &Operator<'_>, worker: usize, work: &ShardWork, last: Time) -> system::Row {
     let counts = work.counts;
+    // (What is at its end is not behind.)
+    let lag = |counts: OperatorCounts| last.saturating_add(1).saturating_sub(counts.upto).max(0).unsigned_abs();
     vec![
         ("relation", operator.name.into()),
         ("dataflow", number(Some(operator.dataflow.0))),
         ("operator", anabranch_plan::explain::line(operator.plan).as_str().into()),
         ("worker", number(Some(worker as u64))),
         ("rows_out", number(counts.map(|counts| counts.rows))),
+        ("batches_out", number(counts.map(|counts| counts.batches))),
         ("cpu_us", number(counts.map(|counts| counts.nanos / 1_000))),
+        ("lag", number(counts.filter(|counts| counts.upto > Time::MIN).map(lag))),
         ("state_rows", number(counts.and_then(|counts| counts.held).map(|rows| rows as u64))),
         ("state_bytes", number(counts.map(|counts| counts.bytes as u64))),
         ("rows_moved", number(Some(work.moved.rows))),
@@ -128,9 +133,9 @@ impl Session {
 
     /// A row for each operator and worker: those that count, and those whose rows move.
     fn told_shards(&self) -> Vec<system::Row> {
-        let mut all = Vec::new();
+        let (mut all, last) = (Vec::new(), self.timeline.last());
         for (operator, works) in self.worked_operators() {
-            all.extend(works.into_iter().map(|(worker, work)| shard_cells(&operator, worker, &work)));
+            all.extend(works.into_iter().map(|(worker, work)| shard_cells(&operator, worker, &work, last)));
         }
         all
     }

@@ -199,6 +199,10 @@ fn work_is_told_by_worker_and_so_is_what_moves() {
         let whole = "SELECT operator, rows_out, state_bytes FROM anabranch_operators
             WHERE relation = 'busy' AND rows_out IS NOT NULL ORDER BY 1";
         assert_eq!(ask(&mut session, sums), ask(&mut session, whole));
+        // (All is complete that was asked for, and rows come in batches of some.)
+        let of_busy = "FROM anabranch_shards WHERE relation = 'busy' AND rows_out > 0";
+        let lag = format!("SELECT max(lag), sum(batches_out) BETWEEN 1 AND sum(rows_out) {of_busy}");
+        assert_eq!(ask(&mut session, &lag), ["0 true"]);
         let of_join = "FROM anabranch_shards WHERE relation = 'busy' AND operator LIKE 'Join%'";
         let n_workers = workers.max(1).to_string();
         assert_eq!(

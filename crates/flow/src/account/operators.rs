@@ -1,5 +1,5 @@
-//! What each operator of a dataflow has done: rows put out, time taken, rows and bytes held, and
-//! what of its rows has gone to other workers.
+//! What each operator of a dataflow has done: rows put out, time taken, up to which time, rows and
+//! bytes held, and what of its rows has gone to other workers.
 //!
 //! Law: a turn's time belongs to the operators of its chain, each from where the one before it has
 //! ended. Row errors and the run time's own work are counted for no operator. Counts are kept until
@@ -8,15 +8,20 @@
 //! Cost: see `counting`, which takes them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anabranch_batch::{END, Time};
+
 /// An operator's counts on one worker. The session reads them without asking the worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OperatorCounter {
     worker: usize,
     rows: AtomicU64,
+    batches: AtomicU64,
     nanos: AtomicU64,
+    /// All before is put out.
+    upto: AtomicI64,
     /// One more than the rows held; 0 if they are not told.
     held: AtomicUsize,
     bytes: AtomicUsize,
@@ -58,12 +63,16 @@ pub struct ShardWork {
 }
 
 /// An operator's counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorCounts {
-    /// Updates put out.
+    /// Updates put out, and
     pub rows: u64,
+    /// the batches that they were in.
+    pub batches: u64,
     /// Time taken, in nanoseconds.
     pub nanos: u64,
+    /// All before this time is put out, by all workers.
+    pub upto: Time,
     /// Rows held, or groups, apart from arrangements, if the operator tells.
     pub held: Option<usize>,
     /// Bytes held, apart from arrangements.
@@ -80,10 +89,59 @@ struct Counters {
     moves: Vec<(usize, Arc<MoveCounter>)>,
 }
 
+impl Default for OperatorCounts {
+    /// Those of no worker.
+    fn default() -> OperatorCounts {
+        OperatorCounts { rows: 0, batches: 0, nanos: 0, upto: END, held: None, bytes: 0 }
+    }
+}
+
+impl OperatorCounts {
+    /// Of the same operator on another worker.
+    fn add(&mut self, other: OperatorCounts) {
+        self.rows += other.rows;
+        self.batches += other.batches;
+        self.nanos += other.nanos;
+        self.upto = self.upto.min(other.upto);
+        self.held = self.held.into_iter().chain(other.held).reduce(|one, other| one + other);
+        self.bytes += other.bytes;
+    }
+}
+
 impl OperatorCounter {
-    pub(crate) fn add(&self, rows: usize, nanos: u64) {
+    fn new(worker: usize) -> OperatorCounter {
+        OperatorCounter {
+            worker,
+            rows: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+            upto: AtomicI64::new(Time::MIN),
+            held: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn add(&self, rows: usize, batches: usize, nanos: u64) {
         self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.batches.fetch_add(batches as u64, Ordering::Relaxed);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// All before this time is put out.
+    pub(crate) fn reaches(&self, upto: Time) {
+        self.upto.store(upto, Ordering::Relaxed);
+    }
+
+    /// As of now.
+    fn counts(&self) -> OperatorCounts {
+        OperatorCounts {
+            rows: self.rows.load(Ordering::Relaxed),
+            batches: self.batches.load(Ordering::Relaxed),
+            nanos: self.nanos.load(Ordering::Relaxed),
+            upto: self.upto.load(Ordering::Relaxed),
+            held: self.held.load(Ordering::Relaxed).checked_sub(1),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn holds(&self, held: HeldState) {
@@ -110,11 +168,7 @@ impl ShardWork {
         let mut all = ShardWork::default();
         for work in works {
             if let Some(counts) = work.counts {
-                let sum = all.counts.get_or_insert_default();
-                sum.rows += counts.rows;
-                sum.nanos += counts.nanos;
-                sum.bytes += counts.bytes;
-                sum.held = sum.held.into_iter().chain(counts.held).reduce(|one, other| one + other);
+                all.counts.get_or_insert_default().add(counts);
             }
             all.moved.rows += work.moved.rows;
             all.moved.bytes += work.moved.bytes;
@@ -126,7 +180,7 @@ impl ShardWork {
 impl Operators {
     /// A counter for an operator of the dataflow on a worker.
     pub fn count(&self, operator: usize, worker: usize) -> Arc<OperatorCounter> {
-        let counter = Arc::new(OperatorCounter { worker, ..OperatorCounter::default() });
+        let counter = Arc::new(OperatorCounter::new(worker));
         self.counters().operators.push((operator, Arc::clone(&counter)));
         counter
     }
@@ -160,13 +214,7 @@ impl Operators {
     fn counts_by<K: Ord>(&self, key: impl Fn(usize, usize) -> K) -> BTreeMap<K, OperatorCounts> {
         let mut counts: BTreeMap<K, OperatorCounts> = BTreeMap::new();
         for (operator, counter) in &self.counters().operators {
-            let of = counts.entry(key(*operator, counter.worker)).or_default();
-            of.rows += counter.rows.load(Ordering::Relaxed);
-            of.nanos += counter.nanos.load(Ordering::Relaxed);
-            if let Some(rows) = counter.held.load(Ordering::Relaxed).checked_sub(1) {
-                of.held = Some(of.held.unwrap_or(0) + rows);
-            }
-            of.bytes += counter.bytes.load(Ordering::Relaxed);
+            counts.entry(key(*operator, counter.worker)).or_default().add(counter.counts());
         }
         counts
     }
@@ -185,19 +233,21 @@ mod tests {
     fn counts_of_workers_are_summed_by_operator() {
         let operators = Operators::default();
         let (first, other, second) = (operators.count(1, 0), operators.count(4, 0), operators.count(1, 1));
-        first.add(10, 100);
-        second.add(5, 50);
-        other.add(1, 1);
+        first.add(10, 2, 100);
+        second.add(5, 1, 50);
+        other.add(1, 1, 1);
+        first.reaches(9);
+        second.reaches(7);
         first.holds(HeldState { rows: Some(3), bytes: 7 });
         second.holds(HeldState { rows: Some(2), bytes: 8 });
         first.holds(HeldState { rows: Some(0), bytes: 6 });
         let counts = operators.counts();
-        assert_eq!(counts[&1], OperatorCounts { rows: 15, nanos: 150, held: Some(2), bytes: 14 });
-        assert_eq!(counts[&4], OperatorCounts { rows: 1, nanos: 1, held: None, bytes: 0 });
+        assert_eq!(counts[&1], OperatorCounts { rows: 15, batches: 3, nanos: 150, upto: 7, held: Some(2), bytes: 14 });
+        assert_eq!(counts[&4], OperatorCounts { rows: 1, batches: 1, nanos: 1, upto: Time::MIN, held: None, bytes: 0 });
         operators.count_moves(4, 1).add(3, 24);
         operators.count_moves(4, 1).add(1, 8);
         let apart = operators.work_of_shards();
-        let second = OperatorCounts { rows: 5, nanos: 50, held: Some(2), bytes: 8 };
+        let second = OperatorCounts { rows: 5, batches: 1, nanos: 50, upto: 7, held: Some(2), bytes: 8 };
         assert_eq!(apart[&1][&1], ShardWork { counts: Some(second), moved: MovedCounts::default() });
         assert_eq!(apart[&4][&1], ShardWork { counts: None, moved: MovedCounts { rows: 4, bytes: 32 } });
         assert_eq!(apart[&4].len(), 2);
