@@ -7,8 +7,12 @@
 //! generated between rounds, while the clock stands. Rates are events by CPU second.
 //!
 //! `peak_mb` is resident memory, the rows of one round included. `held_mb` is what the allocator
-//! counts at the end (on the caller's thread only), and `growth` compares that with the half of the
+//! counts at the end, and `growth` compares that with the half of the
 //! run, in percent.
+//!
+//! With `--warm` the allocator keeps what it is given back, and has [`WARM_MB`] in hand when the
+//! clock starts, as in `tpch`: then runs of one and of several workers do not differ by the pages
+//! that more threads touch for the first time. Memory is not measured then.
 //!
 //! With `--python`, an interpreter that has `duckdb`, DuckDB answers the same question once, in
 //! full, over the same rows in its own tables, on one thread, in a process of its own
@@ -30,6 +34,9 @@ use serde_json::{Value, json};
 use crate::report::{self, Spread};
 use crate::rows_file;
 
+/// Memory in hand before a run that is warmed.
+const WARM_MB: usize = 1024;
+
 /// Options of the benchmark.
 #[derive(Args, Clone)]
 pub struct Options {
@@ -48,6 +55,9 @@ pub struct Options {
     /// Runs of each query.
     #[arg(long, default_value_t = 1)]
     runs: usize,
+    /// Begin with memory in hand, which is not measured then.
+    #[arg(long)]
+    warm: bool,
     /// A Python interpreter with `duckdb`.
     #[arg(long)]
     python: Option<PathBuf>,
@@ -70,6 +80,8 @@ pub struct Case {
     physical: u64,
     #[arg(long)]
     workers: usize,
+    #[arg(long)]
+    warm: bool,
     /// Where the answer is to be written; then nothing is measured.
     #[arg(long)]
     answer: Option<PathBuf>,
@@ -142,6 +154,9 @@ fn start_case(options: &Options, query: &Query, answer: Option<&Path>) -> Result
     command
         .args(["nexmark-case", "--query", &query.number.to_string(), "--events", &options.events.to_string()])
         .args(["--physical", &options.physical.to_string(), "--workers", &options.workers.to_string()]);
+    if options.warm {
+        command.arg("--warm").env("MIMALLOC_PURGE_DELAY", "-1");
+    }
     if let Some(answer) = answer {
         command.arg("--answer").arg(answer);
     }
@@ -221,7 +236,7 @@ fn summary(options: &Options, query: &Query, ours: &[Value], duckdb: &[Value]) -
     json!({
         "bench": "nexmark", "case": format!("q{}", query.number), "about": query.about,
         "stateless": query.is_stateless, "events_all": options.events, "physical": options.physical,
-        "workers": options.workers, "runs": options.runs, "unit": "events/CPU s", "events": events,
+        "workers": options.workers, "runs": options.runs, "warm": options.warm, "unit": "events/CPU s", "events": events,
         "rate": events / cpu_s, "cpu_s": cpu_s, "seconds": median(ours, "seconds"),
         "peak_mb": median(ours, "peak_mb"), "held_mb": median(ours, "held_mb"),
         "growth_percent": median(ours, "growth_percent"), "changes": median(ours, "changes"),

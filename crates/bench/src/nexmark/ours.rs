@@ -9,7 +9,7 @@ use anabranch_testing::nexmark::queries::{QUERIES, Query};
 use arrow::array::RecordBatch;
 use serde_json::{Value, json};
 
-use super::Case;
+use super::{Case, WARM_MB};
 use crate::{allocator, measure, rows_file};
 
 /// Runs one case and returns its figures.
@@ -52,6 +52,9 @@ struct Run {
 
 impl Run {
     fn measure(&mut self, query: &Query, case: &Case) -> Result<Value, String> {
+        if case.warm {
+            measure::warm(WARM_MB);
+        }
         measure::reset_peak();
         let resident = measure::resident_mb();
         let mut held_at_half = 0.0;
