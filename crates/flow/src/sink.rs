@@ -1,10 +1,11 @@
 //! Where changes leave a dataflow: collected per interval of complete times, for the caller that
 //! subscribed.
 //!
-//! Law: what a capture has given out up to its `upper` is exactly the consolidated change of the
-//! collection below `upper` on its worker, in order of time. The caller sums up what several
-//! workers have of one time. Rows that may be taken back meet their equals on one worker first, so
-//! that what cancels is not kept either; others stay where they are.
+//! Law: what a capture has given out up to its `upper` is exactly the change of the collection
+//! below `upper` on its worker, in order of time. Rows that may be taken back meet their equals on
+//! one worker first, and are consolidated there: each row comes once a time. Rows that only come
+//! stay where they are, and as they are: nothing can cancel, and to find equal ones would cost more
+//! than most queries that make them.
 //!
 //! A capture that is not fetched is *full* when its changes take more than [`Bounds::bytes_max`];
 //! the first changes after a fetch are not counted, since a snapshot or a commit comes as a whole.
@@ -18,7 +19,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anabranch_batch::consolidate::consolidate_in_time_order;
-use anabranch_batch::gather::compact_views;
+use anabranch_batch::gather::compact_shared_views;
 use anabranch_batch::{Batch, Time, Times};
 
 use crate::account::memory::{Gauge, MemoryPart, readable};
@@ -56,6 +57,16 @@ pub enum WhenFull {
     End,
 }
 
+/// Which changes a capture collects, and as what.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    bounds: Bounds,
+    /// Whether equal rows may come several times at one time.
+    only_comes: bool,
+    /// How many workers have parts of what may have been one batch.
+    workers: usize,
+}
+
 /// What a capture has collected and no caller has fetched.
 #[derive(Debug)]
 pub struct Captured {
@@ -66,7 +77,7 @@ pub struct Captured {
     pub(crate) upper: Time,
     /// Changes at earlier times were moved to this one.
     coalesced: Time,
-    bounds: Bounds,
+    wanted: Wanted,
     /// Bytes of the first changes since the last fetch, and of those that came behind.
     first_bytes: Option<usize>,
     more_bytes: usize,
@@ -85,10 +96,12 @@ pub struct Fetched {
     pub upper: Time,
     /// Changes at earlier times were moved to this one, if any were.
     pub coalesced: Time,
+    /// Whether equal rows may come several times at one time, here and on several workers.
+    pub only_comes: bool,
 }
 
 impl Captured {
-    fn new(bounds: Bounds, account: Account) -> Captured {
+    fn new(wanted: Wanted, account: Account) -> Captured {
         let gauge = Gauge::new(account.clone(), MemoryPart::Changes);
         let (rows, errors, first_bytes, more_bytes) = (vec![], vec![], None, 0);
         Captured {
@@ -96,7 +109,7 @@ impl Captured {
             errors,
             upper: Time::MIN,
             coalesced: Time::MIN,
-            bounds,
+            wanted,
             first_bytes,
             more_bytes,
             account,
@@ -123,14 +136,15 @@ impl Captured {
             errors: std::mem::take(&mut self.errors),
             upper: self.upper,
             coalesced: self.coalesced,
+            only_comes: self.wanted.only_comes,
         }
     }
 
     /// Takes changes over that are complete.
     fn take(&mut self, rows: &mut Pending, errors: &mut Pending, upper: Time) {
         let mut fresh = (Vec::new(), Vec::new());
-        take_before(rows, upper, self.bounds, &mut fresh.0);
-        take_before(errors, upper, self.bounds, &mut fresh.1);
+        take_before(rows, upper, self.wanted, &mut fresh.0);
+        take_before(errors, upper, Wanted { only_comes: false, ..self.wanted }, &mut fresh.1);
         let bytes = size_bytes(&fresh.0) + size_bytes(&fresh.1);
         self.rows.append(&mut fresh.0);
         self.errors.append(&mut fresh.1);
@@ -146,11 +160,11 @@ impl Captured {
     }
 
     fn keep_within_bounds(&mut self) {
-        let bytes_max = self.bounds.bytes_max;
+        let bytes_max = self.wanted.bounds.bytes_max;
         if self.more_bytes <= bytes_max {
             return;
         }
-        if self.bounds.when_full == WhenFull::Coalesce {
+        if self.wanted.bounds.when_full == WhenFull::Coalesce {
             self.coalesce();
             // (At most a half: else the next change would have all of them looked at again.)
             if self.more_bytes <= bytes_max / 2 {
@@ -183,11 +197,12 @@ impl Captured {
 /// Shared between the dataflow and the worker.
 pub type CaptureRef = Rc<RefCell<Captured>>;
 
-/// Collects the changes of a chain's rows, which meet their equals by all of `n_columns` columns if
-/// that is told.
+/// Collects the changes of a chain's rows, which meet their equals by all of `n_columns` columns;
+/// of rows that only come if that is not told.
 pub fn capture(chain: Chain<'_>, n_columns: Option<usize>, bounds: Bounds) -> CaptureRef {
     let account = chain.worker().account().clone();
-    let captured = Rc::new(RefCell::new(Captured::new(bounds, account.clone())));
+    let wanted = Wanted { bounds, only_comes: n_columns.is_none(), workers: chain.scope().peers() };
+    let captured = Rc::new(RefCell::new(Captured::new(wanted, account.clone())));
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
     let mut errors = Pending::default();
@@ -213,11 +228,16 @@ pub fn capture(chain: Chain<'_>, n_columns: Option<usize>, bounds: Bounds) -> Ca
     captured
 }
 
-/// Appends the consolidated updates before `upper`, in order of time. Batches that have no time in
-/// common are not made one.
-fn take_before(waiting: &mut Pending, upper: Time, bounds: Bounds, out: &mut Vec<Batch>) {
+/// Appends the updates before `upper`, in order of time: consolidated, unless they only come.
+/// Batches that have no time in common are not made one.
+fn take_before(waiting: &mut Pending, upper: Time, wanted: Wanted, out: &mut Vec<Batch>) {
+    let Wanted { bounds, only_comes, workers } = wanted;
     let ready = waiting.take_ready(upper);
-    let ready = match ready.is_sorted_by(|a, b| a.times().max() < b.times().min()) {
+    let follows = |a: &Batch, b: &Batch| {
+        let (last, first) = (a.times().max(), b.times().min());
+        last < first || (only_comes && last == first)
+    };
+    let ready = match ready.is_sorted_by(follows) {
         true => ready,
         false => Batch::concat(&ready).into_iter().collect(),
     };
@@ -226,13 +246,17 @@ fn take_before(waiting: &mut Pending, upper: Time, bounds: Bounds, out: &mut Vec
         split_at(&from, bounds.before).0
     });
     let within = within.filter(|batch| !batch.is_empty());
-    let consolidated = within.map(|batch| consolidate_in_time_order(batch.without_key()));
+    let in_order = |batch: Batch| match only_comes {
+        true => batch.flatten().in_time_order(),
+        false => consolidate_in_time_order(batch),
+    };
+    let in_order = within.map(|batch| in_order(batch.without_key()));
     // (They may wait for long.)
     let compact = |batch: Batch| {
-        let columns = compact_views(batch.columns().to_vec().into());
+        let columns = compact_shared_views(batch.columns().to_vec().into(), workers);
         batch.with_columns(columns)
     };
-    out.extend(consolidated.filter(|batch| !batch.is_empty()).map(compact));
+    out.extend(in_order.filter(|batch| !batch.is_empty()).map(compact));
 }
 
 #[cfg(test)]
@@ -240,13 +264,17 @@ mod tests {
     use std::sync::Arc;
 
     use anabranch_batch::Diffs;
-    use arrow::array::Int64Array;
+    use arrow::array::{ArrayRef, Int64Array};
 
     use super::*;
     use crate::account::Accounts;
 
-    fn bounds(bytes_max: usize, when_full: WhenFull) -> Bounds {
-        Bounds { bytes_max, when_full, ..Bounds::NONE }
+    fn bounds(bytes_max: usize, when_full: WhenFull) -> Wanted {
+        wanted(Bounds { bytes_max, when_full, ..Bounds::NONE }, false)
+    }
+
+    fn wanted(bounds: Bounds, only_comes: bool) -> Wanted {
+        Wanted { bounds, only_comes, workers: 1 }
     }
 
     /// One row, which comes or goes.
@@ -325,8 +353,22 @@ mod tests {
     #[test]
     fn changes_outside_of_the_wanted_times_are_left_out() {
         let bounds = Bounds { from: 2, before: 4, ..Bounds::NONE };
-        let mut captured = Captured::new(bounds, Accounts::default().open());
-        give(&mut captured, (1..6).map(|time| change(time, time, 1)));
-        assert_eq!(told(&captured.fetch()), [(2, 2, 1), (3, 3, 1)]);
+        for only_comes in [false, true] {
+            let mut captured = Captured::new(wanted(bounds, only_comes), Accounts::default().open());
+            give(&mut captured, (1..6).map(|time| change(time, time, 1)));
+            assert_eq!(told(&captured.fetch()), [(2, 2, 1), (3, 3, 1)]);
+        }
+    }
+
+    #[test]
+    fn rows_that_only_come_stay_in_the_order_of_their_times_and_arrival() {
+        let mut captured = Captured::new(wanted(Bounds::NONE, true), Accounts::default().open());
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![9, 5, 7, 5, 8]));
+        let several = Batch::new(vec![values], Times::Column(vec![4, 3, 4, 3, 1].into()), Diffs::Constant(1));
+        give(&mut captured, [change(6, 3, 1), several, change(2, 4, 1), change(2, 4, 1)]);
+        let fetched = captured.fetch();
+        assert!(fetched.only_comes);
+        let wanted = [(8, 1), (6, 3), (5, 3), (5, 3), (9, 4), (7, 4), (2, 4), (2, 4)];
+        assert_eq!(told(&fetched), wanted.map(|(value, time)| (value, time, 1)));
     }
 }

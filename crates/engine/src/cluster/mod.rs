@@ -307,11 +307,15 @@ impl Cluster {
         let (sender, receiver) = channel();
         self.tell(|| Command::Fetch { dataflow, reply: sender.clone() });
         let mut all = ChangeSpec { upper: anabranch_batch::END, ..ChangeSpec::default() };
-        for part in self.collect_from(Some(dataflow), &receiver, &Interrupt::new())? {
+        let mut parts = self.collect_from(Some(dataflow), &receiver, &Interrupt::new())?;
+        // (Pieces of a batch are the workers' in their order.)
+        parts.sort_by_key(|(worker, _)| *worker);
+        for (_, part) in parts {
             all.batches.extend(part.batches);
             all.errors.extend(part.errors);
             all.upper = all.upper.min(part.upper);
             all.coalesced = all.coalesced.max(part.coalesced);
+            all.only_comes |= part.only_comes;
         }
         Ok(all)
     }

@@ -146,7 +146,7 @@ impl PeekResult {
 /// Changes of a subscribed plan.
 #[derive(Clone, Debug)]
 pub struct ChangeSpec {
-    /// Consolidated, in order of time, all before `upper`.
+    /// Each worker's in order of time, all before `upper`; consolidated, unless they only come.
     pub batches: Vec<Batch>,
     /// Row errors: time, message, diff.
     pub errors: Vec<(Time, String, i64)>,
@@ -154,12 +154,14 @@ pub struct ChangeSpec {
     pub upper: Time,
     /// Changes at earlier times, which were not fetched, were moved to this one.
     pub coalesced: Time,
+    /// Whether equal rows may be there several times at one time.
+    pub only_comes: bool,
 }
 
 impl Default for ChangeSpec {
     /// None, on no worker.
     fn default() -> ChangeSpec {
-        ChangeSpec { batches: vec![], errors: vec![], upper: Time::MIN, coalesced: Time::MIN }
+        ChangeSpec { batches: vec![], errors: vec![], upper: Time::MIN, coalesced: Time::MIN, only_comes: false }
     }
 }
 

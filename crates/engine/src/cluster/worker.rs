@@ -86,7 +86,7 @@ pub(super) enum Command {
     },
     Fetch {
         dataflow: DataflowId,
-        reply: Reply<ChangeSpec>,
+        reply: Reply<(usize, ChangeSpec)>,
     },
     Notify {
         dataflow: DataflowId,
@@ -258,7 +258,7 @@ impl Service for WorkerState {
                 self.waiting.push(Waiting::Await { dataflow, past, reply });
                 self.answer_waiting();
             }
-            Command::Fetch { dataflow, reply } => self.fetch(dataflow, &reply),
+            Command::Fetch { dataflow, reply } => self.fetch(worker.index(), dataflow, &reply),
             Command::Notify { dataflow, reply } => {
                 // (Who asks again has given up on the last answer.)
                 let is_same =
@@ -457,15 +457,15 @@ impl WorkerState {
         Some(complete.chain(captured).chain(events).min().unwrap_or(END))
     }
 
-    fn fetch(&mut self, dataflow: DataflowId, reply: &Reply<ChangeSpec>) {
+    fn fetch(&mut self, worker: usize, dataflow: DataflowId, reply: &Reply<(usize, ChangeSpec)>) {
         let installed = self.dataflows.get(&dataflow);
         let Some(capture) = installed.and_then(|installed| installed.capture.as_ref()) else {
             return;
         };
-        let Fetched { rows, errors, upper, coalesced } = capture.borrow_mut().fetch();
+        let Fetched { rows, errors, upper, coalesced, only_comes } = capture.borrow_mut().fetch();
         let errors = errors.iter().flat_map(messages).collect();
-        let changes = ChangeSpec { batches: rows, errors, upper, coalesced };
-        let _ = reply.send(changes);
+        let changes = ChangeSpec { batches: rows, errors, upper, coalesced, only_comes };
+        let _ = reply.send((worker, changes));
     }
 
     fn fetch_events(&mut self, worker: usize, dataflow: DataflowId, reply: &Reply<EventsPart>) {

@@ -2,7 +2,8 @@
 //!
 //! Law: the changes given with times up to `t` add up to the query's rows as of `t`, for every `t`
 //! that progress has passed. With a snapshot, what was there at the start comes first, at the time
-//! of the start. Within one time, each row appears once.
+//! of the start. Within one time, each row appears once; but rows of queries to which rows only
+//! come are told as they come.
 //!
 //! Changes that are not taken are held up to `subscribe_buffer` bytes on each worker. More are
 //! *coalesced*: changes of several times are told as those of the latest of them, and progress is
@@ -85,6 +86,7 @@ impl Session {
             alarm: None,
             upper: as_of,
             coalesced: Time::MIN,
+            only_comes: false,
             ended: false,
         };
         self.subscriptions.live.insert(id, live);

@@ -1,9 +1,12 @@
 //! SUBSCRIBE: snapshot, changes, ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Changes, ErrorKind, Outcome, Poll, Session, Subscription};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::support::{Scripted, batch_lines, fail, pairs, run, with_workers};
 
@@ -70,24 +73,70 @@ fn times_increase_and_a_commit_is_whole() {
     });
 }
 
-/// Rows that only come stay on the worker that has them; the session sums up those of all.
+/// Some changes of one commit, in the order in which they are told: diff and cells.
+fn told(session: &mut Session, subscription: &Subscription, n_rows: usize) -> Vec<(i64, String)> {
+    let (mut all, mut times) = (Vec::new(), BTreeSet::new());
+    while all.len() < n_rows {
+        let changes = session.next_changes(subscription, LONG).unwrap();
+        let Changes::Rows(batch) = changes else { panic!("{changes:?} after {} rows", all.len()) };
+        for line in batch_lines(&batch) {
+            let (time, change) = line.split_once(' ').unwrap();
+            let (diff, cells) = change.split_once(' ').unwrap();
+            times.insert(time.to_owned());
+            all.push((diff.parse().unwrap(), cells.to_owned()));
+        }
+    }
+    assert_eq!((all.len(), times.len()), (n_rows, 1));
+    all
+}
+
+/// Nothing can cancel, so they are neither summed up nor brought into another order.
 #[test]
-fn equal_rows_of_several_workers_are_told_once() {
+fn rows_that_only_come_are_told_as_they_come() {
     with_workers(|session| {
         run(session, "CREATE TABLE t (a bigint, g text) APPEND ONLY");
         let all = subscribe(session, "SUBSCRIBE (SELECT a, g FROM t WHERE a >= 0)");
-        run(session, "INSERT INTO t SELECT n % 5000, 'g' || n % 7 FROM generate_series(0, 69999) AS s(n)");
-        let Changes::Rows(batch) = session.next_changes(&all, LONG).unwrap() else { panic!() };
-        let lines = batch_lines(&batch);
-        let mut rows: Vec<(i64, String)> = Vec::new();
-        for line in &lines {
-            let mut cells = line.split(' ').skip(1);
-            assert_eq!(cells.next(), Some("2"), "{line}");
-            rows.push((cells.next().unwrap().parse().unwrap(), cells.next().unwrap().to_owned()));
-        }
-        assert!(rows.len() == 35_000 && rows.is_sorted());
-        rows.dedup();
-        assert_eq!(rows.len(), 35_000);
+        let by_key = subscribe(session, "SUBSCRIBE (SELECT a, g FROM t) ENVELOPE UPSERT (KEY (a))");
+        let keys: Vec<i64> = (0..30_000).map(|n| n * 7 % 15_000).collect();
+        let texts = StringArray::from_iter_values(keys.iter().map(|key| format!("g{}", key % 7)));
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(keys.clone())), Arc::new(texts)];
+        let schema = [("a", DataType::Int64), ("g", DataType::Utf8)].map(|(name, of)| Field::new(name, of, false));
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(schema.to_vec())), columns).unwrap();
+        session.ingest("t", &batch, None, None).unwrap();
+        session.commit().unwrap();
+        let wanted: Vec<(i64, String)> = keys.iter().map(|key| (1, format!("{key} g{}", key % 7))).collect();
+        assert!(told(session, &all, 30_000) == wanted);
+        // (A key is told once, with what is wrong with it.)
+        let Changes::Rows(keys) = session.next_changes(&by_key, LONG).unwrap() else { panic!() };
+        assert_eq!(keys.num_rows(), 15_000);
+    });
+}
+
+/// The rows of each worker are in order. What leaves comes first, on whatever worker it is.
+#[test]
+fn many_changes_of_a_commit_are_told_once_and_losses_first() {
+    with_workers(|session| {
+        run(
+            session,
+            "CREATE TABLE t (k bigint, n bigint); INSERT INTO t SELECT n, 0 FROM generate_series(1, 9000) AS s(n)",
+        );
+        let sums = subscribe(
+            session,
+            "SUBSCRIBE (SELECT k % 4500 AS g, sum(n) AS s FROM t GROUP BY 1) WITH (SNAPSHOT = false)",
+        );
+        run(session, "UPDATE t SET n = k");
+        let changes = told(session, &sums, 9_000);
+        let (losses, gains) = changes.split_at(4_500);
+        assert!(losses.iter().all(|(diff, _)| *diff == -1) && gains.iter().all(|(diff, _)| *diff == 1));
+        let sum = |g: i64| if g == 0 { 4_500 + 9_000 } else { 2 * g + 4_500 };
+        let distinct = |part: &[(i64, String)]| part.iter().map(|(_, cells)| cells.clone()).collect::<BTreeSet<_>>();
+        assert_eq!(distinct(losses), (0..4_500).map(|g| format!("{g} 0")).collect());
+        assert_eq!(distinct(gains), (0..4_500).map(|g| format!("{g} {}", sum(g))).collect());
+        // (Few are in the order of the columns, whoever has them.)
+        run(session, "UPDATE t SET n = 0 WHERE k <= 2000");
+        let few = told(session, &sums, 4_000);
+        let order = |cells: &str| cells.split(' ').map(|cell| cell.parse::<i64>().unwrap()).collect::<Vec<_>>();
+        assert!(few.is_sorted_by_key(|(diff, cells)| (*diff, order(cells))));
     });
 }
 

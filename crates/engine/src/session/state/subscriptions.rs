@@ -82,6 +82,8 @@ pub(crate) struct Live {
     pub(crate) upper: Time,
     /// Some worker has moved its changes at earlier times to this one.
     pub(crate) coalesced: Time,
+    /// Whether workers give rows that only come, as they come.
+    pub(crate) only_comes: bool,
     pub(crate) ended: bool,
 }
 
@@ -125,6 +127,7 @@ impl Live {
     pub(crate) fn absorb(&mut self, changes: cluster::ChangeSpec) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
         self.pending_errors.extend(changes.errors);
+        self.only_comes = changes.only_comes;
         let batches = changes.batches.into_iter().map(Batch::flatten);
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
         self.coalesce(changes.coalesced);
@@ -217,7 +220,8 @@ impl Live {
     }
 
     /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several,
-    /// none small but the last. Each worker has summed its own, and equal rows are on one.
+    /// none small but the last. Each worker has summed its own, and equal rows are on one, unless
+    /// rows only come: these are told as they come, but summed up where they are told by key.
     pub(crate) fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
         let mut complete = Vec::new();
@@ -228,25 +232,64 @@ impl Live {
             self.pending.extend(after);
         }
         complete.sort_by_key(|batch| batch.times().min());
+        let as_they_come = self.only_comes && self.envelope.is_none();
+        let follows = |before: &Batch, batch: &Batch| {
+            let (last, first) = (before.times().max(), batch.times().min());
+            last < first || (as_they_come && last == first)
+        };
         let mut given: Vec<Vec<Batch>> = Vec::new();
         for batch in complete {
             let joins = |last: &Vec<Batch>| {
                 let is_small = last.iter().map(Batch::len).sum::<usize>() < BATCH_ROWS_MIN;
-                is_small || last.iter().any(|other| other.times().max() >= batch.times().min())
+                is_small || last.iter().any(|other| !follows(other, &batch))
             };
             match given.last_mut().filter(|last| joins(last)) {
                 Some(last) => last.push(batch),
                 None => given.push(vec![batch]),
             }
         }
-        let give = |parts: Vec<Batch>| {
+        let give = |parts: Vec<Batch>| -> Vec<Batch> {
+            if let Some(parts) = self.apart(&parts) {
+                return parts;
+            }
             // (Each is in order, as its worker gave it.)
-            let is_in_order = parts.windows(2).all(|pair| pair[0].times().max() < pair[1].times().min());
-            let batch = Batch::concat(&parts)?;
-            Some(if is_in_order { batch } else { consolidate_in_time_order(batch) })
+            let is_in_order = parts.windows(2).all(|pair| follows(&pair[0], &pair[1]));
+            let Some(batch) = Batch::concat(&parts) else { return vec![] };
+            let batch = match (as_they_come, is_in_order) {
+                (true, _) => batch.in_time_order(),
+                (false, true) if !self.only_comes => batch,
+                _ => consolidate_in_time_order(batch),
+            };
+            vec![batch]
         };
-        given.into_iter().filter_map(give).collect()
+        given.into_iter().flat_map(give).collect()
     }
+
+    /// Many changes of one time, which several workers have summed up: what leaves of each of them,
+    /// and then what comes. To bring them into one order would cost more than most queries; and
+    /// equal rows are on one worker.
+    fn apart(&self, parts: &[Batch]) -> Option<Vec<Batch>> {
+        let time = parts.first()?.times().min();
+        let is_of_time = |part: &Batch| matches!(part.times(), Times::Constant(of_part) if *of_part == time);
+        let n_rows: usize = parts.iter().map(Batch::len).sum();
+        // (What was moved to a time may be there several times.)
+        let is_summed = !self.only_comes && self.envelope.is_none() && time > self.coalesced;
+        if parts.len() < 2 || n_rows < BATCH_ROWS_MIN || !is_summed || !parts.iter().all(is_of_time) {
+            return None;
+        }
+        let (leave, come): (Vec<Batch>, Vec<Batch>) = parts.iter().map(losses_and_gains).unzip();
+        Some(leave.into_iter().chain(come).filter(|part| !part.is_empty()).collect())
+    }
+}
+
+/// What leaves and what comes, of changes of one time that are in this order.
+fn losses_and_gains(changes: &Batch) -> (Batch, Batch) {
+    let n_losses = match changes.diffs() {
+        Diffs::Constant(diff) if *diff < 0 => changes.len(),
+        Diffs::Constant(_) => 0,
+        Diffs::Column(diffs) => diffs.partition_point(|diff| *diff < 0),
+    };
+    (changes.slice(0, n_losses), changes.slice(n_losses, changes.len() - n_losses))
 }
 
 /// How many rows, which are in order of time, come before `time`.
