@@ -1,8 +1,7 @@
 //! Rows that stand in runs are copied as such.
 //!
-//! Law: rows that are taken by their runs are those that are taken one by one. Cost: a comparison a
-//! row to find runs, and a copy of each run, where picking rows one by one costs a load and a store
-//! each.
+//! Law: rows that are taken by their runs are those that are taken one by one. Cost: a comparison a row to
+//! find runs, and a copy of each run, where picking rows one by one costs a load and a store each.
 
 use std::ops::Range;
 
