@@ -19,10 +19,8 @@ use std::sync::Arc;
 use crate::batch::Columns;
 use crate::cells::{nulls, plain};
 
-mod runs;
 mod views;
 
-pub use runs::RowRuns;
 pub use views::{compact_shared_views, compact_views};
 
 /// For so few rows what Arrow's kernels do before the first costs more than the rows.
@@ -39,19 +37,8 @@ pub fn take(columns: &[ArrayRef], rows: &[u32]) -> Columns {
     if rows.len() <= FEW_ROWS {
         return columns.iter().map(|column| take_few(column, rows)).collect();
     }
-    if let Some(runs) = RowRuns::of(rows) {
-        return take_runs(columns, &runs);
-    }
     let rows = UInt32Array::from(rows.to_vec());
     columns.iter().map(|column| compute::take(column, &rows, None).expect("rows are in bounds")).collect()
-}
-
-/// The rows of every column that stand in these runs.
-///
-/// # Panics
-/// If a row is out of bounds.
-pub fn take_runs(columns: &[ArrayRef], runs: &RowRuns) -> Columns {
-    columns.iter().map(|column| take_column_runs(column, runs)).collect()
 }
 
 /// For each pick `(source, row)`, that row of that source. All sources have the same column types.
@@ -189,29 +176,6 @@ fn take_few(column: &ArrayRef, rows: &[u32]) -> ArrayRef {
     )
 }
 
-fn take_column_runs(column: &ArrayRef, runs: &RowRuns) -> ArrayRef {
-    let values = match (column.data_type(), column.data_type().primitive_width()) {
-        (_, Some(1)) => run_scalars::<u8>(column, runs),
-        (_, Some(2)) => run_scalars::<u16>(column, runs),
-        (_, Some(4)) => run_scalars::<u32>(column, runs),
-        (_, Some(8)) => run_scalars::<u64>(column, runs),
-        (_, Some(16)) => run_scalars::<u128>(column, runs),
-        (_, Some(32)) => run_scalars::<i256>(column, runs),
-        (DataType::Utf8View | DataType::BinaryView, _) => {
-            return views::picked(column, runs.nulls(column), |views| runs.values(views));
-        }
-        _ => {
-            let rows = UInt32Array::from_iter_values(runs.rows());
-            return compute::take(column, &rows, None).expect("rows are in bounds");
-        }
-    };
-    assemble(column.data_type(), runs.n_rows(), values, runs.nulls(column))
-}
-
-fn run_scalars<T: ArrowNativeType>(column: &ArrayRef, runs: &RowRuns) -> Buffer {
-    Buffer::from_vec(runs.values(plain::<T>(column)))
-}
-
 /// `array` in the type of `model`: its scale, its time zone.
 fn like<T: ArrowPrimitiveType>(model: &PrimitiveArray<T>, array: PrimitiveArray<T>) -> PrimitiveArray<T> {
     if *model.data_type() == T::DATA_TYPE { array } else { array.with_data_type(model.data_type().clone()) }
@@ -268,10 +232,7 @@ fn assemble(data_type: &DataType, len: usize, values: Buffer, nulls: Option<Null
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Rng;
-    use arrow::array::{
-        Decimal64Array, Int32Array, NullArray, StringArray, StringViewArray, TimestampMicrosecondArray,
-    };
+    use arrow::array::{Decimal64Array, Int32Array, NullArray, TimestampMicrosecondArray};
 
     /// The same rows by Arrow's kernel.
     fn by_arrow(arrays: &[ArrayRef]) -> ArrayRef {
@@ -310,33 +271,5 @@ mod tests {
         let decimals =
             |scale| -> ArrayRef { Arc::new(Decimal64Array::from(vec![1]).with_precision_and_scale(9, scale).unwrap()) };
         concat(&[&[decimals(2)], &[decimals(3)]]);
-    }
-
-    #[test]
-    fn runs_of_rows_are_taken_as_single_rows_are() {
-        let mut rng = Rng::from_env(83);
-        let n = 3_000u32;
-        let texts = |at: u32| (at % 7 > 0).then(|| format!("{at} is a text that is not short"));
-        let decimals: Decimal64Array = (0..n).map(|at| (at % 3 > 0).then_some(i64::from(at))).collect();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(decimals.with_precision_and_scale(9, 2).unwrap()),
-            Arc::new((0..n).map(texts).collect::<StringViewArray>()),
-            Arc::new((0..n).map(texts).collect::<StringArray>()),
-            Arc::new((0..n).map(|at| (at % 5 > 0).then_some(at % 2 == 0)).collect::<BooleanArray>()),
-            Arc::new(UInt32Array::from_iter_values(0..n)),
-        ];
-        for _ in 0..50 {
-            let (mut rows, mut at) = (Vec::new(), 0);
-            while at < n {
-                let end = (at + 1 + rng.below(60) as u32).min(n);
-                rows.extend(at..end);
-                at = end + rng.below(60) as u32;
-            }
-            let Some(runs) = RowRuns::of(&rows) else { continue };
-            let wanted = columns.iter().map(|column| compute::take(column, &UInt32Array::from(rows.clone()), None));
-            assert!(take_runs(&columns, &runs).iter().zip(wanted).all(|(taken, wanted)| *taken == wanted.unwrap()));
-            assert_eq!(runs.values(&(0..n).collect::<Vec<u32>>()), rows);
-        }
-        assert_eq!(RowRuns::of(&(0..900).map(|at| at * 2).collect::<Vec<u32>>()), None);
     }
 }

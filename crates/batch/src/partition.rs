@@ -14,9 +14,6 @@ const LISTED_PARTS_MAX: usize = 8;
 /// Rows whose shards are found together.
 const BLOCK_ROWS: usize = 64;
 
-/// Rows of shorter runs, on average, are listed one by one.
-const RUN_ROWS_MIN: usize = 8;
-
 /// One batch a shard, possibly empty, each keyed as `batch` is. Absent rows are left out.
 ///
 /// # Panics
@@ -122,16 +119,6 @@ fn rows_of_shard(hashes: &[u64], shard: ShardNumber) -> Vec<u32> {
 
 /// The rows of each part, in order.
 fn rows_of_parts(of_row: &[u32], parts: usize) -> Vec<Vec<u32>> {
-    if stand_in_runs(of_row) {
-        let mut rows = vec![Vec::with_capacity(of_row.len() / parts + BLOCK_ROWS); parts];
-        let mut first = 0;
-        for run in of_row.chunk_by(|a, b| a == b) {
-            let next = first + run.len() as u32;
-            rows[run[0] as usize].extend(first..next);
-            first = next;
-        }
-        return rows;
-    }
     let mut rows = vec![vec![0u32; of_row.len()]; parts];
     let mut lengths = [0usize; LISTED_PARTS_MAX];
     // (No branch, as above.)
@@ -143,12 +130,6 @@ fn rows_of_parts(of_row: &[u32], parts: usize) -> Vec<Vec<u32>> {
     }
     rows.iter_mut().zip(lengths).for_each(|(rows, length)| rows.truncate(length));
     rows
-}
-
-/// Whether the rows of a part mostly come in runs.
-fn stand_in_runs(of_row: &[u32]) -> bool {
-    let n_breaks: u32 = of_row.windows(2).map(|pair| u32::from(pair[0] != pair[1])).sum();
-    RUN_ROWS_MIN * n_breaks as usize <= of_row.len()
 }
 
 /// Present rows in order of their route, and the bounds of each route among them (`shards + 1`

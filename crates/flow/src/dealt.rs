@@ -16,7 +16,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anabranch_batch::gather::RowRuns;
 use anabranch_batch::{Batch, Key, ShardNumber, gather, hash, places_by_shard};
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
@@ -104,8 +103,6 @@ struct Taken {
 #[derive(Debug)]
 struct OwnRows {
     rows: Vec<u32>,
-    /// The same, if they stand in runs.
-    runs: Option<RowRuns>,
     hashes: ScalarBuffer<u64>,
 }
 
@@ -135,7 +132,7 @@ impl DealtRows {
             Some(own) => Arc::clone(own),
             None => Arc::clone(taken.rows.insert(Arc::new(known.own_rows(batch, wanted)?))),
         };
-        let of_column = |column: &usize| taken.column(batch, *column, &own);
+        let of_column = |column: &usize| taken.column(batch, *column, &own.rows);
         let arrays: Vec<ArrayRef> = columns.iter().map(of_column).collect();
         let out = batch.project(&[]).take(&own.rows).with_columns(arrays.into());
         let place = |column: &usize| columns.iter().position(|wanted| wanted == column);
@@ -193,23 +190,13 @@ impl KeyRows {
                 }
             };
             let places = &rows.places[shard.index()];
-            let runs = RowRuns::of(places);
-            own.1.extend(values_at(&rows.hashes, places, runs.as_ref()));
             match &rows.passing {
-                Some(passing) => own.0.extend(values_at(passing, places, runs.as_ref())),
+                Some(passing) => own.0.extend(places.iter().map(|place| passing[*place as usize])),
                 None => own.0.extend(places.iter().map(|place| (at * PART_ROWS) as u32 + place)),
             }
+            own.1.extend(places.iter().map(|place| rows.hashes[*place as usize]));
         }
-        let runs = RowRuns::of(&own.0);
-        Some(OwnRows { rows: own.0, runs, hashes: own.1.into() })
-    }
-}
-
-/// The values at some places.
-fn values_at<T: Copy>(values: &[T], places: &[u32], runs: Option<&RowRuns>) -> Vec<T> {
-    match runs {
-        Some(runs) => runs.values(values),
-        None => places.iter().map(|place| values[*place as usize]).collect(),
+        Some(OwnRows { rows: own.0, hashes: own.1.into() })
     }
 }
 
@@ -230,15 +217,13 @@ fn rows_of_part(batch: &Batch, at: usize, wanted: &WantedRows<'_>) -> Option<Par
 
 impl Taken {
     /// A column of the batch, with these rows alone.
-    fn column(&mut self, batch: &Batch, column: usize, own: &OwnRows) -> ArrayRef {
+    fn column(&mut self, batch: &Batch, column: usize, rows: &[u32]) -> ArrayRef {
         if let Some((_, array)) = self.columns.iter().find(|(known, _)| *known == column) {
             return Arc::clone(array);
         }
-        let array = Arc::clone(batch.column(column));
-        let array = match &own.runs {
-            _ if own.rows.len() == batch.len() => array,
-            Some(runs) => Arc::clone(&gather::take_runs(&[array], runs)[0]),
-            None => Arc::clone(&gather::take(&[array], &own.rows)[0]),
+        let array = match rows.len() == batch.len() {
+            true => Arc::clone(batch.column(column)),
+            false => Arc::clone(&gather::take(&[Arc::clone(batch.column(column))], rows)[0]),
         };
         self.columns.push((column, Arc::clone(&array)));
         array

@@ -37,16 +37,6 @@ pub(super) fn take(column: &ArrayRef, rows: &[u32], nulls: Option<NullBuffer>) -
     assemble(column.data_type(), taken.into(), buffers, nulls)
 }
 
-/// The views that `pick` makes of those of a column, with all of its buffers.
-pub(super) fn picked(
-    column: &ArrayRef,
-    nulls: Option<NullBuffer>,
-    pick: impl FnOnce(&[u128]) -> Vec<u128>,
-) -> ArrayRef {
-    let Views { views, buffers } = views_of(column);
-    assemble(column.data_type(), pick(views).into(), buffers.to_vec(), nulls)
-}
-
 /// All rows of all columns of views in turn, with the distinct buffers of all.
 pub(super) fn concat(arrays: &[&ArrayRef]) -> ArrayRef {
     let rows = arrays.iter().map(|array| array.len()).sum();
