@@ -47,6 +47,11 @@ pub fn live_bytes() -> f64 {
     COUNTERS.iter().map(|counter| counter.live.load(Relaxed)).sum::<i64>() as f64
 }
 
+/// Bytes alive, of those that this thread allocated since [`count`].
+pub fn own_bytes() -> f64 {
+    own().live.load(Relaxed) as f64
+}
+
 /// The most bytes alive of this thread since the last [`reset_peak`].
 pub fn peak_bytes() -> f64 {
     own().peak.load(Relaxed) as f64

@@ -121,7 +121,7 @@ pub fn feed<B>(
     mut round: impl FnMut(B, u64),
 ) -> BTreeMap<String, f64> {
     allocator::reset_peak();
-    let base = allocator::live_bytes();
+    let (base, own) = (allocator::live_bytes(), allocator::own_bytes());
     let mut pairs = Pairs::new(case.keys, u64::MAX >> 1);
     let (mut time, mut left, mut micros) = (0, case.rows, Vec::new());
     while left > 0 {
@@ -144,7 +144,7 @@ pub fn feed<B>(
     let mut figures = BTreeMap::from([
         ("updates/CPU s".to_owned(), case.rows as f64 / seconds),
         ("live MB".to_owned(), (allocator::live_bytes() - base) / 1e6),
-        ("peak MB".to_owned(), (allocator::peak_bytes() - base) / 1e6),
+        ("peak MB".to_owned(), (allocator::peak_bytes() - own) / 1e6),
     ]);
     compare::latencies(&mut micros, &mut figures, "round");
     figures

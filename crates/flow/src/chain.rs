@@ -320,11 +320,17 @@ impl<'s> Chain<'s> {
     /// an edge, else in an operator without an output, for which the runtime tracks no progress.
     /// Operators that hear what the end makes are its audience.
     pub(crate) fn into_end(
-        self,
+        mut self,
         name: String,
         audience: Option<Audience>,
         mut end: impl FnMut(ChainTurn, &Waker) + 'static,
     ) {
+        // (An end has a turn whenever the frontier moves. Operators behind an edge need not.)
+        for link in &mut self.links {
+            if let Link::Count(counting) = link {
+                counting.tell_time();
+            }
+        }
         // Returns whether there may be another turn.
         let account = self.scope.worker().account().clone();
         let mut turn_of = move |steps: &mut Steps, frontiers: &Frontiers| {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, Time};
+use anabranch_batch::{Batch, END, Time};
 
 use crate::account::{HeldState, OperatorCounter};
 use crate::worker::WorkerContext;
@@ -24,6 +24,8 @@ pub(crate) struct Counting {
     counter: Arc<OperatorCounter>,
     /// Whether more of the operator follows: what is put out here is not its own.
     is_part: bool,
+    /// Whether it has a turn whenever the frontier moves.
+    is_timed: bool,
     worker: WorkerContext,
     /// Rows that have come, and that had come when bytes were measured last.
     came: usize,
@@ -41,6 +43,7 @@ impl Counting {
         Counting {
             counter,
             is_part: false,
+            is_timed: false,
             worker: worker.clone(),
             came: 0,
             measured: 0,
@@ -50,9 +53,15 @@ impl Counting {
         }
     }
 
-    /// Behind a part of the operator.
+    /// Behind a part of the operator. The part that follows tells how far it is.
     pub fn of_part(self) -> Counting {
+        self.counter.reaches(END);
         Counting { is_part: true, ..self }
+    }
+
+    /// The operator has a turn whenever the frontier moves, so it can tell how far it is.
+    pub fn tell_time(&mut self) {
+        self.is_timed = true;
     }
 
     /// The operator has put out these rows, of `came` rows that came to it, and all before `upto`.
@@ -63,7 +72,9 @@ impl Counting {
             true => self.counter.add(0, 0, nanos),
             false => {
                 self.counter.add(rows, out.iter().filter(|batch| !batch.is_empty()).count(), nanos);
-                self.counter.reaches(upto);
+                if self.is_timed {
+                    self.counter.reaches(upto);
+                }
             }
         }
         self.work_nanos += nanos;

@@ -57,14 +57,18 @@ pub enum WhenFull {
     End,
 }
 
+/// Texts of changes that wait may hold twice as many times their bytes: all of them, where workers
+/// have equal parts of a batch, and less than is held, where one has most of it.
+const SHARERS_MAX: usize = 4;
+
 /// Which changes a capture collects, and as what.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     bounds: Bounds,
     /// Whether equal rows may come several times at one time.
     only_comes: bool,
-    /// How many workers have parts of what may have been one batch.
-    workers: usize,
+    /// How many workers have parts of what may have been one batch, as far as it is believed.
+    sharers: usize,
 }
 
 /// What a capture has collected and no caller has fetched.
@@ -201,7 +205,7 @@ pub type CaptureRef = Rc<RefCell<Captured>>;
 /// of rows that only come if that is not told.
 pub fn capture(chain: Chain<'_>, n_columns: Option<usize>, bounds: Bounds) -> CaptureRef {
     let account = chain.worker().account().clone();
-    let wanted = Wanted { bounds, only_comes: n_columns.is_none(), workers: chain.scope().peers() };
+    let wanted = Wanted { bounds, only_comes: n_columns.is_none(), sharers: chain.scope().peers().min(SHARERS_MAX) };
     let captured = Rc::new(RefCell::new(Captured::new(wanted, account.clone())));
     let target = Rc::clone(&captured);
     let mut rows = Pending::default();
@@ -231,7 +235,7 @@ pub fn capture(chain: Chain<'_>, n_columns: Option<usize>, bounds: Bounds) -> Ca
 /// Appends the updates before `upper`, in order of time: consolidated, unless they only come.
 /// Batches that have no time in common are not made one.
 fn take_before(waiting: &mut Pending, upper: Time, wanted: Wanted, out: &mut Vec<Batch>) {
-    let Wanted { bounds, only_comes, workers } = wanted;
+    let Wanted { bounds, only_comes, sharers } = wanted;
     let ready = waiting.take_ready(upper);
     let follows = |a: &Batch, b: &Batch| {
         let (last, first) = (a.times().max(), b.times().min());
@@ -253,7 +257,7 @@ fn take_before(waiting: &mut Pending, upper: Time, wanted: Wanted, out: &mut Vec
     let in_order = within.map(|batch| in_order(batch.without_key()));
     // (They may wait for long.)
     let compact = |batch: Batch| {
-        let columns = compact_shared_views(batch.columns().to_vec().into(), workers);
+        let columns = compact_shared_views(batch.columns().to_vec().into(), sharers);
         batch.with_columns(columns)
     };
     out.extend(in_order.filter(|batch| !batch.is_empty()).map(compact));
@@ -274,7 +278,7 @@ mod tests {
     }
 
     fn wanted(bounds: Bounds, only_comes: bool) -> Wanted {
-        Wanted { bounds, only_comes, workers: 1 }
+        Wanted { bounds, only_comes, sharers: 1 }
     }
 
     /// One row, which comes or goes.

@@ -231,6 +231,7 @@ fn median(runs: &[Value], name: &str) -> f64 {
 
 fn summary(options: &Options, query: &Query, ours: &[Value], duckdb: &[Value]) -> Value {
     let (events, cpu_s) = (median(ours, "events"), median(ours, "cpu_s"));
+    let memory = |name: &str| (!options.warm).then(|| median(ours, name));
     let peer =
         (!duckdb.is_empty()).then(|| json!({"cpu_s": median(duckdb, "cpu_s"), "peak_mb": median(duckdb, "peak_mb")}));
     json!({
@@ -238,8 +239,8 @@ fn summary(options: &Options, query: &Query, ours: &[Value], duckdb: &[Value]) -
         "stateless": query.is_stateless, "events_all": options.events, "physical": options.physical,
         "workers": options.workers, "runs": options.runs, "warm": options.warm, "unit": "events/CPU s", "events": events,
         "rate": events / cpu_s, "cpu_s": cpu_s, "seconds": median(ours, "seconds"),
-        "peak_mb": median(ours, "peak_mb"), "held_mb": median(ours, "held_mb"),
-        "growth_percent": median(ours, "growth_percent"), "changes": median(ours, "changes"),
+        "peak_mb": memory("peak_mb"), "held_mb": memory("held_mb"),
+        "growth_percent": memory("growth_percent"), "changes": median(ours, "changes"),
         "duckdb": peer, "ratio": peer.as_ref().map(|_| cpu_s / median(duckdb, "cpu_s")),
     })
 }

@@ -178,8 +178,8 @@ pub(super) fn with_progress(schema: &Schema) -> SchemaRef {
 /// One reading of a [`Subscription`].
 #[derive(Clone, Debug)]
 pub enum Changes {
-    /// Changes in the order of their times; at most one a (time, row). Columns: `time` and `diff`
-    /// (`Int64`), then the query's.
+    /// Changes in the order of their times, those of one time in one batch; at most one a (time,
+    /// row), but where rows only come. Columns: `time` and `diff` (`Int64`), then the query's.
     Rows(RecordBatch),
     /// All changes with a time before this one were given.
     Progress(Time),

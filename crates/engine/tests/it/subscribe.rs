@@ -8,7 +8,7 @@ use anabranch_engine::{Changes, ErrorKind, Outcome, Poll, Session, Subscription}
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 
-use crate::support::{Scripted, batch_lines, fail, pairs, run, with_workers};
+use crate::support::{Scripted, batch_lines, fail, pairs, run, session, with_workers};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(30);
@@ -75,41 +75,50 @@ fn times_increase_and_a_commit_is_whole() {
 
 /// Some changes of one commit, in the order in which they are told: diff and cells.
 fn told(session: &mut Session, subscription: &Subscription, n_rows: usize) -> Vec<(i64, String)> {
+    let changes = session.next_changes(subscription, LONG).unwrap();
+    let Changes::Rows(batch) = changes else { panic!("{changes:?}") };
     let (mut all, mut times) = (Vec::new(), BTreeSet::new());
-    while all.len() < n_rows {
-        let changes = session.next_changes(subscription, LONG).unwrap();
-        let Changes::Rows(batch) = changes else { panic!("{changes:?} after {} rows", all.len()) };
-        for line in batch_lines(&batch) {
-            let (time, change) = line.split_once(' ').unwrap();
-            let (diff, cells) = change.split_once(' ').unwrap();
-            times.insert(time.to_owned());
-            all.push((diff.parse().unwrap(), cells.to_owned()));
-        }
+    for line in batch_lines(&batch) {
+        let (time, change) = line.split_once(' ').unwrap();
+        let (diff, cells) = change.split_once(' ').unwrap();
+        times.insert(time.to_owned());
+        all.push((diff.parse().unwrap(), cells.to_owned()));
     }
-    assert_eq!((all.len(), times.len()), (n_rows, 1));
+    assert_eq!((all.len(), times.len()), (n_rows, 1), "the changes of a commit are one batch");
     all
 }
 
 /// Nothing can cancel, so they are neither summed up nor brought into another order.
 #[test]
 fn rows_that_only_come_are_told_as_they_come() {
-    with_workers(|session| {
+    for workers in 0..3 {
+        let session = &mut session(workers);
         run(session, "CREATE TABLE t (a bigint, g text) APPEND ONLY");
         let all = subscribe(session, "SUBSCRIBE (SELECT a, g FROM t WHERE a >= 0)");
         let by_key = subscribe(session, "SUBSCRIBE (SELECT a, g FROM t) ENVELOPE UPSERT (KEY (a))");
         let keys: Vec<i64> = (0..30_000).map(|n| n * 7 % 15_000).collect();
-        let texts = StringArray::from_iter_values(keys.iter().map(|key| format!("g{}", key % 7)));
-        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(keys.clone())), Arc::new(texts)];
         let schema = [("a", DataType::Int64), ("g", DataType::Utf8)].map(|(name, of)| Field::new(name, of, false));
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(schema.to_vec())), columns).unwrap();
-        session.ingest("t", &batch, None, None).unwrap();
+        let schema = Arc::new(Schema::new(schema.to_vec()));
+        // (A commit of several batches comes together.)
+        for keys in keys.chunks(6_000) {
+            let texts = StringArray::from_iter_values(keys.iter().map(|key| format!("g{}", key % 7)));
+            let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(keys.to_vec())), Arc::new(texts)];
+            let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+            session.ingest("t", &batch, None, None).unwrap();
+        }
         session.commit().unwrap();
-        let wanted: Vec<(i64, String)> = keys.iter().map(|key| (1, format!("{key} g{}", key % 7))).collect();
-        assert!(told(session, &all, 30_000) == wanted);
+        let mut wanted: Vec<(i64, String)> = keys.iter().map(|key| (1, format!("{key} g{}", key % 7))).collect();
+        let mut got = told(session, &all, 30_000);
+        // (One worker gives them in the order of arrival; several have a piece of each batch.)
+        assert!(workers > 1 || got == wanted);
+        got.sort_unstable();
+        wanted.sort_unstable();
+        assert!(got == wanted);
         // (A key is told once, with what is wrong with it.)
         let Changes::Rows(keys) = session.next_changes(&by_key, LONG).unwrap() else { panic!() };
         assert_eq!(keys.num_rows(), 15_000);
-    });
+        assert!(batch_lines(&keys).iter().all(|line| line.contains("key_violation")));
+    }
 }
 
 /// The rows of each worker are in order. What leaves comes first, on whatever worker it is.

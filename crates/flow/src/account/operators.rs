@@ -71,7 +71,7 @@ pub struct OperatorCounts {
     pub batches: u64,
     /// Time taken, in nanoseconds.
     pub nanos: u64,
-    /// All before this time is put out, by all workers.
+    /// All before this time is put out; the least time where the operator does not tell.
     pub upto: Time,
     /// Rows held, or groups, apart from arrangements, if the operator tells.
     pub held: Option<usize>,

@@ -220,8 +220,9 @@ impl Live {
     }
 
     /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several,
-    /// none small but the last. Each worker has summed its own, and equal rows are on one, unless
-    /// rows only come: these are told as they come, but summed up where they are told by key.
+    /// none small but the last, of which none has a time of another. Each worker has summed its
+    /// own, and equal rows are on one, unless rows only come: these are told as they come, but
+    /// summed up where they are told by key.
     pub(crate) fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
         let mut complete = Vec::new();
@@ -232,11 +233,7 @@ impl Live {
             self.pending.extend(after);
         }
         complete.sort_by_key(|batch| batch.times().min());
-        let as_they_come = self.only_comes && self.envelope.is_none();
-        let follows = |before: &Batch, batch: &Batch| {
-            let (last, first) = (before.times().max(), batch.times().min());
-            last < first || (as_they_come && last == first)
-        };
+        let follows = |before: &Batch, batch: &Batch| before.times().max() < batch.times().min();
         let mut given: Vec<Vec<Batch>> = Vec::new();
         for batch in complete {
             let joins = |last: &Vec<Batch>| {
@@ -248,21 +245,18 @@ impl Live {
                 None => given.push(vec![batch]),
             }
         }
-        let give = |parts: Vec<Batch>| -> Vec<Batch> {
-            if let Some(parts) = self.apart(&parts) {
-                return parts;
-            }
+        let give = |parts: Vec<Batch>| {
+            let as_they_come = self.only_comes && self.envelope.is_none();
             // (Each is in order, as its worker gave it.)
             let is_in_order = parts.windows(2).all(|pair| follows(&pair[0], &pair[1]));
-            let Some(batch) = Batch::concat(&parts) else { return vec![] };
-            let batch = match (as_they_come, is_in_order) {
-                (true, _) => batch.in_time_order(),
-                (false, true) if !self.only_comes => batch,
-                _ => consolidate_in_time_order(batch),
-            };
-            vec![batch]
+            match self.apart(&parts) {
+                Some(parts) => Batch::concat(&parts),
+                None if as_they_come => Batch::concat(&parts).map(Batch::in_time_order),
+                None if is_in_order && !self.only_comes => Batch::concat(&parts),
+                None => Batch::concat(&parts).map(consolidate_in_time_order),
+            }
         };
-        given.into_iter().flat_map(give).collect()
+        given.into_iter().filter_map(give).collect()
     }
 
     /// Many changes of one time, which several workers have summed up: what leaves of each of them,
@@ -278,7 +272,7 @@ impl Live {
             return None;
         }
         let (leave, come): (Vec<Batch>, Vec<Batch>) = parts.iter().map(losses_and_gains).unzip();
-        Some(leave.into_iter().chain(come).filter(|part| !part.is_empty()).collect())
+        Some(leave.into_iter().chain(come).collect())
     }
 }
 

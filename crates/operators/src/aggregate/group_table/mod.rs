@@ -44,6 +44,9 @@ const WARM_ROWS: usize = 64;
 /// Groups of a table that does not stay in the second-level cache by itself.
 const WARM_GROUPS_MIN: usize = 1 << 16;
 
+/// Room of a table that is kept when it is cleared: what looks at all groups looks at all of it.
+const KEPT_MAX: usize = 1 << 14;
+
 /// With fewer groups a directory is not worth beginning.
 const DIRECTORY_GROUPS_MIN: usize = 32;
 
@@ -111,8 +114,12 @@ impl GroupTable {
         }
     }
 
-    /// Forgets all groups, and keeps their room.
+    /// Forgets all groups, and keeps their room unless it is much.
     pub(crate) fn clear(&mut self) {
+        if self.table.capacity() > KEPT_MAX {
+            *self = GroupTable::new(&self.key_types).on_shard(self.shard);
+            return;
+        }
         let (mut table, mut keys, mut free) =
             (std::mem::take(&mut self.table), std::mem::take(&mut self.keys), std::mem::take(&mut self.free));
         table.clear();
