@@ -141,7 +141,7 @@ fn many_changes_of_a_commit_are_told_once_and_losses_first() {
         let distinct = |part: &[(i64, String)]| part.iter().map(|(_, cells)| cells.clone()).collect::<BTreeSet<_>>();
         assert_eq!(distinct(losses), (0..4_500).map(|g| format!("{g} 0")).collect());
         assert_eq!(distinct(gains), (0..4_500).map(|g| format!("{g} {}", sum(g))).collect());
-        // (Few are in the order of the columns, whoever has them.)
+        // (Few are in the order of the columns, on whatever workers they are.)
         run(session, "UPDATE t SET n = 0 WHERE k <= 2000");
         let few = told(session, &sums, 4_000);
         let order = |cells: &str| cells.split(' ').map(|cell| cell.parse::<i64>().unwrap()).collect::<Vec<_>>();

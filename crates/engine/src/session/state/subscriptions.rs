@@ -127,7 +127,8 @@ impl Live {
     pub(crate) fn absorb(&mut self, changes: cluster::ChangeSpec) -> Result<(), Error> {
         let before = self.up_to.unwrap_or(Time::MAX);
         self.pending_errors.extend(changes.errors);
-        self.only_comes = changes.only_comes;
+        // (An answer of no worker says nothing of it.)
+        self.only_comes |= changes.only_comes;
         let batches = changes.batches.into_iter().map(Batch::flatten);
         self.pending.extend(batches.filter(|batch| !batch.is_empty()));
         self.coalesce(changes.coalesced);
@@ -220,9 +221,9 @@ impl Live {
     }
 
     /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several,
-    /// none small but the last, of which none has a time of another. Each worker has summed its
-    /// own, and equal rows are on one, unless rows only come: these are told as they come, but
-    /// summed up where they are told by key.
+    /// none small but the last, which have no time in common. Each worker has summed its own, and
+    /// equal rows are on one, unless rows only come: these are told as they come, but summed up
+    /// where they are told by key.
     pub(crate) fn take_complete(&mut self) -> Vec<Batch> {
         let upper = self.upper;
         let mut complete = Vec::new();
