@@ -11,7 +11,7 @@ use anabranch_engine::{Options, Session};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 
-use super::growth::{GROWTH_MAX, seconds};
+use super::growth::{GROWTH_MAX, costs_at, seconds};
 
 type Verb = fn(&Frame, &Frame) -> Frame;
 
@@ -109,33 +109,30 @@ fn session() -> Session {
     Session::new(Options { workers: 0, ..Options::default() }).expect("a session without threads begins")
 }
 
-/// The least CPU time of three runs.
+/// The CPU time of a run.
 fn cost(verb: Verb, coming: Coming, n: i64) -> f64 {
     let input = |name: &str| Events::input(name, schema()).time_column("t").end_column("e").frame();
     let frame = verb(&input("a"), &input("b"));
     let pushes = coming.pushes(n);
-    let once = || {
-        let mut session = session();
-        let mut run = session.start(&frame).expect("the frame is right");
-        // (Time can go on of those inputs alone that the frame has.)
-        let inputs: Vec<&str> = ["a", "b"].into_iter().filter(|name| run.advance(name, 0).is_ok()).collect();
-        let before = seconds();
-        for rows in &pushes {
-            for input in &inputs {
-                run.push(input, rows.clone()).expect("the rows fit");
-            }
-            if coming == Coming::InSmallPushes {
-                let times = rows["t"].clone();
-                let last = arrow::compute::max(times.as_any().downcast_ref::<Int64Array>().expect("times are numbers"));
-                run.advance_all(last.expect("there are rows") + 1).expect("time goes on");
-                run.drain().expect("no row is in error");
-            }
+    let mut session = session();
+    let mut run = session.start(&frame).expect("the frame is right");
+    // (Time can go on of those inputs alone that the frame has.)
+    let inputs: Vec<&str> = ["a", "b"].into_iter().filter(|name| run.advance(name, 0).is_ok()).collect();
+    let before = seconds();
+    for rows in &pushes {
+        for input in &inputs {
+            run.push(input, rows.clone()).expect("the rows fit");
         }
-        run.finish().expect("all events end");
-        run.drain().expect("no row is in error");
-        seconds() - before
-    };
-    (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
+        if coming == Coming::InSmallPushes {
+            let times = rows["t"].clone();
+            let last = arrow::compute::max(times.as_any().downcast_ref::<Int64Array>().expect("times are numbers"));
+            run.advance_all(last.expect("there are rows") + 1).expect("time goes on");
+            run.drain().expect("no row is in error");
+        }
+    }
+    run.finish().expect("all events end");
+    run.drain().expect("no row is in error");
+    seconds() - before
 }
 
 #[test]
@@ -151,7 +148,7 @@ fn loops_of_frames_grow_with_their_events() {
 fn grow_with_their_events(verbs: &[(&str, Verb)], n: i64) {
     for (name, verb) in verbs {
         for coming in [Coming::AtOnce, Coming::Shuffled, Coming::InSmallPushes] {
-            let costs = [n, 2 * n, 4 * n].map(|n| cost(*verb, coming, n));
+            let costs = costs_at([n, 2 * n, 4 * n], GROWTH_MAX, |n| cost(*verb, coming, n));
             println!("{name}, {coming:?}: {n} events and twice and four times as many: {costs:.3?} CPU s");
             assert!(
                 costs[2] <= GROWTH_MAX * costs[0],
@@ -167,7 +164,7 @@ fn grow_with_their_events(verbs: &[(&str, Verb)], n: i64) {
 fn pairs_of_all_events_grow_with_their_square() {
     let all: Verb =
         |a, b| a.alter_duration(FOREVER).join(&b.alter_duration(FOREVER), [col("k")], [col("k")], How::Inner);
-    let costs = [1_000, 4_000].map(|n| cost(all, Coming::AtOnce, n));
+    let costs = costs_at([1_000, 4_000], GROWTH_MAX, |n| cost(all, Coming::AtOnce, n));
     assert!(costs[1] <= GROWTH_MAX * costs[0], "pairs grows with the square: {costs:?}");
 }
 
