@@ -283,7 +283,7 @@ impl<'s> Chain<'s> {
     /// With its rows where a route says.
     fn moved(self, route: Route) -> Chain<'s> {
         let (scope, kind, as_of) = (self.scope.clone(), self.kind, self.as_of);
-        let count = |operator| scope.worker().account().count_moves(operator, scope.index());
+        let count = |operator| scope.worker().account().count_moves(operator, scope.index(), scope.peers());
         let movement = CountedRoute { route, counter: self.operator.map(count) };
         let heads = vec![Head::Edge(self.into_stream(), Some(movement))];
         Chain { scope, kind, has_feed: false, heads, links: vec![], as_of, placed_by: None, operator: None }

@@ -19,7 +19,7 @@ use crate::account::MoveCounter;
 use crate::parcel::Parcel;
 use crate::sizes::size_bytes;
 
-/// Where rows go, and who counts those that leave their worker.
+/// Where rows go, and who counts them.
 #[derive(Clone, Debug)]
 pub struct CountedRoute {
     /// Where.
@@ -55,8 +55,8 @@ pub struct Scatter {
 impl CountedRoute {
     /// Rows go to a worker.
     fn count(&self, rows: &Batch, worker: usize) {
-        if let Some(counter) = self.counter.as_ref().filter(|counter| counter.worker() != worker) {
-            counter.add(rows.len(), size_bytes(std::slice::from_ref(rows)));
+        if let Some(counter) = &self.counter {
+            counter.send(worker, rows.len(), || size_bytes(std::slice::from_ref(rows)));
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Law: as that of [`crate::chain`]. A line is a feed itself, so lines may meet in a tactic, or
 //! follow one another in a union, without an edge between them.
 
+use std::sync::Arc;
+
 use anabranch_batch::{Batch, Time};
 use timely::communication::Pull;
 use timely::dataflow::channels::Message;
@@ -10,7 +12,7 @@ use timely::dataflow::operators::generic::InputHandleCore;
 use timely::progress::frontier::MutableAntichain;
 use timely::progress::operate::FrontierInterest;
 
-use crate::account::HeldState;
+use crate::account::{HeldState, MoveCounter};
 use crate::advancing::Advancing;
 use crate::counting::Counting;
 use crate::drive::{HeldCapability, frontier_of};
@@ -217,6 +219,8 @@ pub(crate) struct Edge<P: Pull<Message<Time, Parcel>>> {
     pub input: InputHandleCore<Time, Parcel, P>,
     /// Number among the operator's inputs.
     pub index: usize,
+    /// Who counts the rows that come, of those that move.
+    pub counter: Option<Arc<MoveCounter>>,
 }
 
 impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
@@ -225,7 +229,10 @@ impl<P: Pull<Message<Time, Parcel>>> Feed for Edge<P> {
             hold.lower_to(&message);
             match std::mem::take(parcel) {
                 Parcel::Empty => {}
-                Parcel::Rows(batch) => pulled.out.give_rows(batch),
+                Parcel::Rows(batch) => {
+                    self.counter.iter().for_each(|counter| counter.take(batch.len()));
+                    pulled.out.give_rows(batch);
+                }
                 Parcel::Errors(batch) => pulled.out.give_errors(batch),
             }
         });

@@ -88,12 +88,13 @@ impl<'s> Opening<'s> {
         let movement = movement.filter(|_| stream.scope().peers() > 1);
         let (feed, index): (Box<dyn Feed>, usize) = match movement {
             Some(movement) => {
+                let counter = movement.counter.clone();
                 let (input, index) = self.input(stream, along(movement));
-                (Box::new(Edge { input, index }), index)
+                (Box::new(Edge { input, index, counter }), index)
             }
             None => {
                 let (input, index) = self.input(stream, Pipeline);
-                (Box::new(Edge { input, index }), index)
+                (Box::new(Edge { input, index, counter: None }), index)
             }
         };
         self.operator().set_notify_for(index, interest);

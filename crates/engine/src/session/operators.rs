@@ -73,6 +73,8 @@ fn shard_cells(operator: &Operator<'_>, worker: usize, work: &ShardWork, last: T
         ("state_bytes", number(counts.map(|counts| counts.bytes as u64))),
         ("rows_moved", number(Some(work.moved.rows))),
         ("bytes_moved", number(Some(work.moved.bytes))),
+        ("bytes_to", SystemCell::Numbers(work.bytes_to.iter().map(|bytes| *bytes as i64).collect())),
+        ("rows_waiting", number(Some(work.rows_waiting))),
     ]
 }
 

@@ -218,9 +218,9 @@ impl Account {
         self.0.operators.count(operator, worker)
     }
 
-    /// A counter for what leaves a worker, of the rows of an operator of the dataflow.
-    pub(crate) fn count_moves(&self, operator: usize, worker: usize) -> Arc<MoveCounter> {
-        self.0.operators.count_moves(operator, worker)
+    /// A counter for what a worker sends and takes, of the rows of an operator of the dataflow.
+    pub(crate) fn count_moves(&self, operator: usize, worker: usize, peers: usize) -> Arc<MoveCounter> {
+        self.0.operators.count_moves(operator, worker, peers)
     }
 
     /// The counts of the dataflow's operators.

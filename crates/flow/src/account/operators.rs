@@ -27,10 +27,18 @@ pub struct OperatorCounter {
     bytes: AtomicUsize,
 }
 
-/// What has left one worker for others, of the rows of one operator.
-#[derive(Debug, Default)]
+/// What one worker has sent to each and taken of all, itself included, of the rows of one operator.
+#[derive(Debug)]
 pub struct MoveCounter {
     worker: usize,
+    sent: Vec<SentCounter>,
+    /// Rows.
+    taken: AtomicU64,
+}
+
+/// Rows and bytes that were sent to one worker.
+#[derive(Debug, Default)]
+struct SentCounter {
     rows: AtomicU64,
     bytes: AtomicU64,
 }
@@ -54,12 +62,16 @@ pub struct MovedCounts {
 }
 
 /// What an operator has done on one worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardWork {
     /// None of what is not counted, such as the rows of a relation as they come.
     pub counts: Option<OperatorCounts>,
     /// What has left the worker.
     pub moved: MovedCounts,
+    /// Its bytes by the worker that they have gone to. Empty if the operator's rows do not move.
+    pub bytes_to: Vec<u64>,
+    /// Rows that were sent to the worker, and that it has not taken yet.
+    pub rows_waiting: u64,
 }
 
 /// An operator's counts.
@@ -151,14 +163,22 @@ impl OperatorCounter {
 }
 
 impl MoveCounter {
-    pub(crate) fn add(&self, rows: usize, bytes: usize) {
-        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn new(worker: usize, peers: usize) -> MoveCounter {
+        let sent = (0..peers).map(|_| SentCounter::default()).collect();
+        MoveCounter { worker, sent, taken: AtomicU64::new(0) }
     }
 
-    /// The worker that rows leave.
-    pub(crate) fn worker(&self) -> usize {
-        self.worker
+    /// Rows go to a worker; `bytes` are asked for where it is another one.
+    pub(crate) fn send(&self, to: usize, rows: usize, bytes: impl FnOnce() -> usize) {
+        self.sent[to].rows.fetch_add(rows as u64, Ordering::Relaxed);
+        if to != self.worker {
+            self.sent[to].bytes.fetch_add(bytes() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Rows have come.
+    pub(crate) fn take(&self, rows: usize) {
+        self.taken.fetch_add(rows as u64, Ordering::Release);
     }
 }
 
@@ -172,8 +192,22 @@ impl ShardWork {
             }
             all.moved.rows += work.moved.rows;
             all.moved.bytes += work.moved.bytes;
+            all.rows_waiting += work.rows_waiting;
+            all.bytes_to.resize(all.bytes_to.len().max(work.bytes_to.len()), 0);
+            all.bytes_to.iter_mut().zip(&work.bytes_to).for_each(|(all, bytes)| *all += bytes);
         }
         all
+    }
+
+    /// Adds what a counter of the worker has sent, and which of its rows were taken there.
+    fn add_moves(&mut self, counter: &MoveCounter) {
+        self.bytes_to.resize(counter.sent.len(), 0);
+        for (to, sent) in counter.sent.iter().enumerate().filter(|(to, _)| *to != counter.worker) {
+            let bytes = sent.bytes.load(Ordering::Relaxed);
+            self.moved.rows += sent.rows.load(Ordering::Relaxed);
+            self.moved.bytes += bytes;
+            self.bytes_to[to] += bytes;
+        }
     }
 }
 
@@ -185,9 +219,9 @@ impl Operators {
         counter
     }
 
-    /// A counter for what leaves a worker, of the rows of an operator.
-    pub fn count_moves(&self, operator: usize, worker: usize) -> Arc<MoveCounter> {
-        let counter = Arc::new(MoveCounter { worker, ..MoveCounter::default() });
+    /// A counter for what a worker sends and takes, of the rows of an operator.
+    pub fn count_moves(&self, operator: usize, worker: usize, peers: usize) -> Arc<MoveCounter> {
+        let counter = Arc::new(MoveCounter::new(worker, peers));
         self.counters().moves.push((operator, Arc::clone(&counter)));
         counter
     }
@@ -203,10 +237,22 @@ impl Operators {
         for ((operator, worker), counts) in self.counts_by(|operator, worker| (operator, worker)) {
             work.entry(operator).or_default().entry(worker).or_default().counts = Some(counts);
         }
-        for (operator, counter) in &self.counters().moves {
-            let moved = &mut work.entry(*operator).or_default().entry(counter.worker).or_default().moved;
-            moved.rows += counter.rows.load(Ordering::Relaxed);
-            moved.bytes += counter.bytes.load(Ordering::Relaxed);
+        let counters = self.counters();
+        // (What was taken is read first: it was sent before.)
+        let mut taken: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for (operator, counter) in &counters.moves {
+            *taken.entry((*operator, counter.worker)).or_default() += counter.taken.load(Ordering::Acquire);
+        }
+        let mut sent: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for (operator, counter) in &counters.moves {
+            work.entry(*operator).or_default().entry(counter.worker).or_default().add_moves(counter);
+            for (to, counter) in counter.sent.iter().enumerate() {
+                *sent.entry((*operator, to)).or_default() += counter.rows.load(Ordering::Relaxed);
+            }
+        }
+        for ((operator, worker), rows) in sent {
+            let taken = taken.get(&(operator, worker)).copied().unwrap_or_default();
+            work.entry(operator).or_default().entry(worker).or_default().rows_waiting = rows.saturating_sub(taken);
         }
         work
     }
@@ -244,15 +290,36 @@ mod tests {
         let counts = operators.counts();
         assert_eq!(counts[&1], OperatorCounts { rows: 15, batches: 3, nanos: 150, upto: 7, held: Some(2), bytes: 14 });
         assert_eq!(counts[&4], OperatorCounts { rows: 1, batches: 1, nanos: 1, upto: Time::MIN, held: None, bytes: 0 });
-        operators.count_moves(4, 1).add(3, 24);
-        operators.count_moves(4, 1).add(1, 8);
         let apart = operators.work_of_shards();
         let second = OperatorCounts { rows: 5, batches: 1, nanos: 50, upto: 7, held: Some(2), bytes: 8 };
-        assert_eq!(apart[&1][&1], ShardWork { counts: Some(second), moved: MovedCounts::default() });
-        assert_eq!(apart[&4][&1], ShardWork { counts: None, moved: MovedCounts { rows: 4, bytes: 32 } });
-        assert_eq!(apart[&4].len(), 2);
+        assert_eq!(apart[&1][&1], ShardWork { counts: Some(second), ..ShardWork::default() });
+        assert_eq!(apart[&4].len(), 1);
         for (operator, works) in &apart {
             assert_eq!(ShardWork::of_all(works.values()).counts, counts.get(operator).copied());
         }
+    }
+
+    #[test]
+    fn what_was_sent_waits_until_it_is_taken() {
+        let operators = Operators::default();
+        let [first, second, other] = [0, 1, 1].map(|worker| operators.count_moves(4, worker, 2));
+        first.send(1, 3, || 24);
+        first.send(0, 5, || unreachable!("what stays is not measured"));
+        second.send(0, 2, || 16);
+        other.send(0, 1, || 8);
+        first.take(6);
+        second.take(3);
+        let works = &operators.work_of_shards()[&4];
+        let of = |rows, bytes, bytes_to: [u64; 2], rows_waiting| ShardWork {
+            counts: None,
+            moved: MovedCounts { rows, bytes },
+            bytes_to: bytes_to.to_vec(),
+            rows_waiting,
+        };
+        assert_eq!((&works[&0], &works[&1]), (&of(3, 24, [0, 24], 2), &of(3, 24, [24, 0], 0)));
+        assert_eq!(ShardWork::of_all(works.values()), of(6, 48, [24, 24], 2));
+        // (What a worker has taken may be told before what was sent.)
+        first.take(3);
+        assert_eq!(operators.work_of_shards()[&4][&0].rows_waiting, 0);
     }
 }
