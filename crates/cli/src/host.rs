@@ -234,13 +234,13 @@ fn copy_out(session: &mut Session) -> Result<String, Error> {
 fn follow(session: &mut Session, subscription: &Subscription, replies: &Sender<Reply>) -> Result<(), Error> {
     let mut listening = replies.send(Reply::Subscribed(subscription.schema().clone())).is_ok();
     while listening {
-        let reply = match session.next_changes(subscription, CHANGES_WAIT)? {
-            Changes::Rows(batch) => Reply::Changes(batch),
-            Changes::Progress(time) => Reply::Complete(time),
+        let told = match session.next_changes(subscription, CHANGES_WAIT)? {
+            Changes::Rows(batches) => batches.into_iter().map(Reply::Changes).collect(),
+            Changes::Progress(time) => vec![Reply::Complete(time)],
             Changes::Nothing => continue,
             Changes::End => return Ok(()),
         };
-        listening = replies.send(reply).is_ok();
+        listening = told.into_iter().all(|reply| replies.send(reply).is_ok());
     }
     Ok(())
 }

@@ -21,7 +21,7 @@
 //! let Some(Outcome::Subscription(warm)) = outcomes.into_iter().next() else { panic!() };
 //! session.execute("INSERT INTO readings VALUES ('roof', 21.5), ('cellar', 12.0)")?;
 //! let Changes::Rows(changes) = session.next_changes(&warm, Duration::from_secs(10))? else { panic!() };
-//! assert_eq!(changes.num_rows(), 1);
+//! assert_eq!(changes[0].num_rows(), 1);
 //!
 //! // A question asked once.
 //! let rows = session.query("SELECT sensor FROM warm ORDER BY celsius DESC LIMIT 1")?;

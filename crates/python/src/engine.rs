@@ -355,8 +355,8 @@ impl Changes {
             let wait = CHANGES_WAIT.min(deadline.saturating_duration_since(Instant::now()));
             let asked = self.host.call(py, move |session| session.next_changes(&subscription, wait))?;
             match asked.map_err(|error| raised(py, &error, None))? {
-                EngineChanges::Rows(batch) => {
-                    let rows = Rows::new(batch.schema(), vec![batch], vec![]);
+                EngineChanges::Rows(batches) => {
+                    let rows = Rows::new(self.schema.clone(), batches, vec![]);
                     return Ok(("rows", rows.into_pyobject(py)?.into_any()));
                 }
                 EngineChanges::Progress(time) => return Ok(("progress", time.into_pyobject(py)?.into_any())),

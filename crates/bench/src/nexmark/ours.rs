@@ -114,7 +114,7 @@ fn take_changes(session: &mut Session, subscription: &Subscription) -> Result<us
     loop {
         match session.next_changes(subscription, Duration::ZERO).map_err(|error| error.to_string())? {
             Changes::Nothing | Changes::End => return Ok(n),
-            Changes::Rows(rows) => n += rows.num_rows(),
+            Changes::Rows(batches) => n += batches.iter().map(RecordBatch::num_rows).sum::<usize>(),
             Changes::Progress(_) => {}
         }
     }

@@ -144,25 +144,27 @@ impl Subscription {
     ///
     /// # Errors
     /// `Internal` for changes of another subscription.
-    pub fn rows(&self, changes: &Changes) -> Result<Option<RecordBatch>, Error> {
+    pub fn rows(&self, changes: &Changes) -> Result<Vec<RecordBatch>, Error> {
         let schema = self.row_schema();
-        let columns = match changes {
-            Changes::Rows(batch) if !self.progress => return Ok(Some(batch.clone())),
-            Changes::Rows(batch) => {
-                let mut columns = batch.columns().to_vec();
-                columns.insert(1, Arc::new(BooleanArray::from(vec![false; batch.num_rows()])) as ArrayRef);
-                columns
+        match changes {
+            Changes::Rows(batches) if !self.progress => Ok(batches.clone()),
+            Changes::Rows(batches) => {
+                let without_progress = |batch: &RecordBatch| {
+                    let mut columns = batch.columns().to_vec();
+                    columns.insert(1, Arc::new(BooleanArray::from(vec![false; batch.num_rows()])) as ArrayRef);
+                    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+                };
+                batches.iter().map(without_progress).collect()
             }
             Changes::Progress(time) => {
                 let mut columns: Vec<ArrayRef> =
                     schema.fields().iter().map(|field| new_null_array(field.data_type(), 1)).collect();
                 columns[0] = Arc::new(Int64Array::from(vec![*time]));
                 columns[1] = Arc::new(BooleanArray::from(vec![true]));
-                columns
+                Ok(vec![RecordBatch::try_new(schema, columns)?])
             }
-            Changes::Nothing | Changes::End => return Ok(None),
-        };
-        Ok(Some(RecordBatch::try_new(schema, columns)?))
+            Changes::Nothing | Changes::End => Ok(vec![]),
+        }
     }
 }
 
@@ -178,9 +180,10 @@ pub(super) fn with_progress(schema: &Schema) -> SchemaRef {
 /// One reading of a [`Subscription`].
 #[derive(Clone, Debug)]
 pub enum Changes {
-    /// Changes in the order of their times, those of one time in one batch; at most one a (time,
-    /// row), but where rows only come. Columns: `time` and `diff` (`Int64`), then the query's.
-    Rows(RecordBatch),
+    /// Changes in the order of their times, all of each time; at most one a (time, row), but where
+    /// rows only come. Those of one time may be in several batches, none of them empty: workers give
+    /// theirs apart. Columns: `time` and `diff` (`Int64`), then the query's.
+    Rows(Vec<RecordBatch>),
     /// All changes with a time before this one were given.
     Progress(Time),
     /// Nothing new within the timeout.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anabranch_engine::frame::{EmitWhen, Event, FOREVER, Frame, How, col, count, floor_div, lit, sum, window_end};
 use anabranch_engine::{Changes, ErrorKind, Outcome, Session};
 
-use super::support::{ask, fail, lines, run, session, with_workers};
+use super::support::{ask, fail, lines, run, session, whole, with_workers};
 
 const READINGS: &str =
     "CREATE TABLE readings (sensor text, at bigint, x bigint, WATERMARK FOR at AS at - 2) APPEND ONLY";
@@ -70,6 +70,7 @@ fn subscribers_hear_of_the_commits_that_change_a_view() {
     for at in [3, 13, 14, 25, 33] {
         run(&mut session, &format!("INSERT INTO readings VALUES ('a', {at}, 1)"));
         while let Changes::Rows(rows) = session.next_changes(&subscription, Duration::ZERO).unwrap() {
+            let rows = whole(&rows);
             heard.extend(super::support::batch_lines(&rows));
         }
     }
@@ -146,6 +147,7 @@ fn frames_read_views_of_sql() {
             let joined = format!("SELECT k, n FROM t JOIN ({by_sum}) AS q ON t.x = q.s ORDER BY k");
             assert_eq!(ask(session, "SELECT k, n FROM both ORDER BY k"), ask(session, &joined), "{statement}");
             while let Changes::Rows(rows) = session.next_changes(&subscription, Duration::ZERO).unwrap() {
+                let rows = whole(&rows);
                 heard += rows.num_rows();
             }
         }

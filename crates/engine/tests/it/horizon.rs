@@ -8,7 +8,7 @@ use anabranch_engine::{Changes, ManualClock, Options, Outcome, Session};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 
-use crate::support::{ask, batch_lines, run};
+use crate::support::{ask, batch_lines, run, whole};
 
 const VIEW: &str = "create materialized view sums as select k % 2 as parity, sum(v) as s from t group by k % 2";
 
@@ -75,7 +75,7 @@ fn a_subscription_to_a_view_shows_every_time_of_a_commit() {
         let mut seen = Vec::new();
         while seen.len() < 4 {
             match session.next_changes(&all, Duration::from_secs(20)).unwrap() {
-                Changes::Rows(batch) => seen.extend(batch_lines(&batch)),
+                Changes::Rows(batch) => seen.extend(batch_lines(&whole(&batch))),
                 other => panic!("{other:?}"),
             }
         }

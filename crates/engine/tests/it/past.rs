@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_engine::{Changes, ManualClock, Options, Outcome, Session};
 
-use crate::support::{ask, batch_lines, fail, run};
+use crate::support::{ask, batch_lines, fail, run, whole};
 
 /// A session whose commits have the times that the clock is set to.
 fn timed(workers: usize) -> (Session, Arc<ManualClock>) {
@@ -104,7 +104,7 @@ fn a_subscription_as_of_a_time_begins_there() {
         let mut changes = Vec::new();
         while changes.len() < 6 {
             match session.next_changes(&subscription, Duration::from_secs(10)).unwrap() {
-                Changes::Rows(batch) => changes.extend(batch_lines(&batch)),
+                Changes::Rows(batch) => changes.extend(batch_lines(&whole(&batch))),
                 Changes::Progress(_) => {}
                 other => panic!("{other:?} after {changes:?}"),
             }

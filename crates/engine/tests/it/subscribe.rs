@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::{Changes, ErrorKind, Outcome, Poll, Session, Subscription};
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
-use crate::support::{Scripted, batch_lines, fail, pairs, run, session, with_workers};
+use crate::support::{Scripted, batch_lines, fail, pairs, run, session, whole, with_workers};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(30);
@@ -24,6 +24,7 @@ fn subscribe(session: &mut Session, sql: &str) -> Subscription {
 fn next(session: &mut Session, subscription: &Subscription) -> Vec<String> {
     match session.next_changes(subscription, LONG).unwrap() {
         Changes::Rows(batch) => {
+            let batch = whole(&batch);
             let columns: Vec<usize> = (1..batch.num_columns()).collect();
             batch_lines(&batch.project(&columns).unwrap())
         }
@@ -63,6 +64,7 @@ fn times_increase_and_a_commit_is_whole() {
         let mut seen: Vec<(i64, i64)> = Vec::new();
         while seen.len() < 10 {
             let Changes::Rows(batch) = session.next_changes(&all, LONG).unwrap() else { panic!() };
+            let batch = whole(&batch);
             for line in batch_lines(&batch) {
                 let cells: Vec<i64> = line.split(' ').map(|cell| cell.parse().unwrap()).collect();
                 assert_eq!(cells[1], 2);
@@ -77,6 +79,7 @@ fn times_increase_and_a_commit_is_whole() {
 fn told(session: &mut Session, subscription: &Subscription, n_rows: usize) -> Vec<(i64, String)> {
     let changes = session.next_changes(subscription, LONG).unwrap();
     let Changes::Rows(batch) = changes else { panic!("{changes:?}") };
+    let batch = whole(&batch);
     let (mut all, mut times) = (Vec::new(), BTreeSet::new());
     for line in batch_lines(&batch) {
         let (time, change) = line.split_once(' ').unwrap();
@@ -84,7 +87,7 @@ fn told(session: &mut Session, subscription: &Subscription, n_rows: usize) -> Ve
         times.insert(time.to_owned());
         all.push((diff.parse().unwrap(), cells.to_owned()));
     }
-    assert_eq!((all.len(), times.len()), (n_rows, 1), "the changes of a commit are one batch");
+    assert_eq!((all.len(), times.len()), (n_rows, 1), "the changes of a commit come together");
     all
 }
 
@@ -116,6 +119,7 @@ fn rows_that_only_come_are_told_as_they_come() {
         assert!(got == wanted);
         // (A key is told once, with what is wrong with it.)
         let Changes::Rows(keys) = session.next_changes(&by_key, LONG).unwrap() else { panic!() };
+        let keys = whole(&keys);
         assert_eq!(keys.num_rows(), 15_000);
         assert!(batch_lines(&keys).iter().all(|line| line.contains("key_violation")));
     }
@@ -149,6 +153,37 @@ fn many_changes_of_a_commit_are_told_once_and_losses_first() {
     });
 }
 
+/// The changes of several workers stay apart, and an error of their time comes before all of them.
+#[test]
+fn an_error_comes_before_the_many_changes_of_its_time() {
+    for workers in 0..3 {
+        let session = &mut session(workers);
+        run(session, "CREATE TABLE t (k bigint, n bigint)");
+        let by_group = "SELECT k % 6000 AS g, sum(60 / n) AS s FROM t GROUP BY 1";
+        let as_they_come = "SELECT k AS g, 60 / n AS s FROM t";
+        for query in [by_group, as_they_come] {
+            let changes = subscribe(session, &format!("SUBSCRIBE ({query})"));
+            run(session, "INSERT INTO t SELECT k, 1 + k % 3 FROM generate_series(1, 9000) AS s(k); COMMIT");
+            let n_rows = if query == by_group { 6_000 } else { 9_000 };
+            assert_eq!(told(session, &changes, n_rows).len(), n_rows);
+            // (One commit, some rows of which are in error.)
+            run(session, "INSERT INTO t SELECT k, k % 10 FROM generate_series(10001, 19000) AS s(k)");
+            let error = session.next_changes(&changes, LONG).unwrap_err();
+            assert!(error.message.starts_with("division by zero"), "{error}");
+            let Changes::Rows(batches) = session.next_changes(&changes, LONG).unwrap() else { panic!() };
+            assert!(batches.iter().all(|batch| batch.num_rows() > 0));
+            let of_each: BTreeSet<i64> = batches
+                .iter()
+                .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+                .collect();
+            assert_eq!(of_each.len(), 1, "all of the time, and of no other");
+            assert!(matches!(session.next_changes(&changes, Duration::ZERO).unwrap(), Changes::Nothing));
+            session.unsubscribe(changes);
+            run(session, "DELETE FROM t");
+        }
+    }
+}
+
 #[test]
 fn a_subscription_ends_with_its_sources() {
     with_workers(|session| {
@@ -159,7 +194,7 @@ fn a_subscription_ends_with_its_sources() {
         let mut rows = 0;
         loop {
             match session.next_changes(&all, LONG).unwrap() {
-                Changes::Rows(batch) => rows += batch.num_rows(),
+                Changes::Rows(batch) => rows += whole(&batch).num_rows(),
                 Changes::End => break,
                 other => panic!("{other:?}"),
             }
@@ -191,7 +226,7 @@ fn row_errors_are_told_once() {
         let error = loop {
             match session.next_changes(&all, LONG) {
                 Err(error) => break error,
-                Ok(Changes::Rows(batch)) => assert_eq!(batch.num_rows(), 1),
+                Ok(Changes::Rows(batch)) => assert_eq!(whole(&batch).num_rows(), 1),
                 Ok(other) => panic!("{other:?}"),
             }
         };
@@ -226,6 +261,7 @@ fn changes_before_an_error_come_before_it() {
                     given.push(error.message);
                 }
                 Ok(Changes::Rows(batch)) => {
+                    let batch = whole(&batch);
                     let columns: Vec<usize> = (1..batch.num_columns()).collect();
                     given.extend(batch_lines(&batch.project(&columns).unwrap()));
                 }

@@ -9,7 +9,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
 use crate::connections::{ask, fail, run};
-use crate::support::{session, with_workers};
+use crate::support::{session, whole, with_workers};
 
 fn database(workers: usize) -> Database {
     Database::open(DatabaseOptions { workers, ..DatabaseOptions::default() }).unwrap()
@@ -37,6 +37,7 @@ impl Told {
         loop {
             match connection.next_changes(subscription, Duration::from_millis(30)).unwrap() {
                 Changes::Rows(batch) => {
+                    let batch = whole(&batch);
                     let column = |at: usize| batch.column(at).as_primitive::<Int64Type>();
                     for row in 0..batch.num_rows() {
                         let key = (column(2).value(row), column(3).value(row));
@@ -161,6 +162,7 @@ fn changes_after_the_end_of_a_subscription_are_not_summed_into_it() {
         loop {
             match session.next_changes(&subscription, Duration::from_millis(50)).unwrap() {
                 Changes::Rows(batch) => {
+                    let batch = whole(&batch);
                     let diffs = batch.column(1).as_primitive::<Int64Type>();
                     let times = batch.column(0).as_primitive::<Int64Type>();
                     assert!(times.values().iter().all(|time| *time < end));

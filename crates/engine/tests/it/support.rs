@@ -7,6 +7,7 @@ use anabranch_engine::{
     Connector, Error, Options, Outcome, Poll, ReadProgress, Rows, Session, SourceReader, SourceSpec,
 };
 use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::array_value_to_string;
 
@@ -50,6 +51,11 @@ pub fn ask(session: &mut Session, sql: &str) -> Vec<String> {
 
 pub fn lines(rows: &Rows) -> Vec<String> {
     rows.batches.iter().flat_map(batch_lines).collect()
+}
+
+/// Changes that were told together, as one batch.
+pub fn whole(changes: &[RecordBatch]) -> RecordBatch {
+    concat_batches(changes[0].schema_ref(), changes).unwrap()
 }
 
 pub fn batch_lines(batch: &RecordBatch) -> Vec<String> {

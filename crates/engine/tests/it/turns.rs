@@ -49,6 +49,7 @@ fn subscribe(connection: &mut Connection, sql: &str) -> Subscription {
 fn told(connection: &mut Connection, subscription: &Subscription) -> BTreeMap<i64, Vec<(i64, i64, i64)>> {
     let mut by_time: BTreeMap<i64, Vec<(i64, i64, i64)>> = BTreeMap::new();
     while let Changes::Rows(batch) = connection.next_changes(subscription, Duration::from_millis(500)).unwrap() {
+        let batch = crate::support::whole(&batch);
         let column = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
         let last = by_time.last_key_value().map(|(time, _)| *time);
         let first = column(0)[0];

@@ -89,7 +89,7 @@ fn follow(shared: &ServerShared, mut connection: Connection, subscription: Subsc
     let event = |name: &str, value: &Value| Event::default().event(name).data(value.to_string());
     while !sender.is_closed() && !shared.peers.is_ending() {
         let events = match connection.next_changes(&subscription, CHANGES_WAIT) {
-            Ok(Changes::Rows(batch)) => match rows(&batch.schema(), &[batch]) {
+            Ok(Changes::Rows(batches)) => match rows(subscription.schema(), &batches) {
                 Value::Array(rows) => rows.iter().map(|row| event("change", row)).collect(),
                 _ => vec![],
             },

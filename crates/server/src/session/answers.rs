@@ -120,14 +120,11 @@ impl ServerClient<'_> {
             Ok(rows) => rows,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(Ok(match (rows, changes) {
-            (Some(batch), _) => {
-                sending.push(batch);
-                Coming::Some
-            }
-            (None, Changes::End) => Coming::End,
-            (None, _) => Coming::Nothing,
-        }))
+        if rows.is_empty() {
+            return Ok(Ok(if matches!(changes, Changes::End) { Coming::End } else { Coming::Nothing }));
+        }
+        rows.into_iter().for_each(|batch| sending.push(batch));
+        Ok(Ok(Coming::Some))
     }
 }
 

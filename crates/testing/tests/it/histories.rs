@@ -18,6 +18,7 @@ use anabranch_engine::{Changes, Connection, Database, DatabaseOptions, Error, Ou
 use anabranch_testing::histories::{Act, Deed, Fate, Key, Value, check};
 use anabranch_testing::rng::{Rng, cases};
 use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use arrow::util::display::array_value_to_string;
 
@@ -238,7 +239,8 @@ fn follow(database: &Database, sql: &str, money: usize, shared: &Shared) -> usiz
     loop {
         let is_over = shared.is_over.load(Ordering::SeqCst);
         match connection.next_changes(&subscription, Duration::from_millis(20)).expect("changes come") {
-            Changes::Rows(batch) => {
+            Changes::Rows(batches) => {
+                let batch = concat_batches(subscription.schema(), &batches).expect("they have one schema");
                 let column = |at: usize| batch.column(at).as_primitive::<Int64Type>();
                 for row in 0..batch.num_rows() {
                     if column(0).value(row) != time {

@@ -160,7 +160,7 @@ impl Harness {
         let (subscription, rows) = &mut self.subscriptions[n];
         for _ in 0..200 {
             match self.session.next_changes(subscription, Duration::from_millis(2)).expect("no row is in error") {
-                Changes::Rows(batch) => add(rows, &batch),
+                Changes::Rows(batches) => batches.iter().for_each(|batch| add(rows, batch)),
                 Changes::Nothing => {}
                 _ => {}
             }

@@ -156,15 +156,18 @@ impl CopyOut {
         let Source::Changes(subscription) = &self.source else {
             return Err(Error::internal("a COPY of rows was given changes"));
         };
-        match (changes, subscription.rows(changes)?) {
-            (Changes::End, _) => Ok(self.finish()),
-            (_, None) => Ok(CopyRows::Nothing),
-            (_, Some(batch)) => {
-                let mut data = CopyData::default();
-                self.encoder.write(&batch, &mut data)?;
-                Ok(CopyRows::Data(data))
-            }
+        if matches!(changes, Changes::End) {
+            return Ok(self.finish());
         }
+        let batches = subscription.rows(changes)?;
+        if batches.is_empty() {
+            return Ok(CopyRows::Nothing);
+        }
+        let mut data = CopyData::default();
+        for batch in &batches {
+            self.encoder.write(batch, &mut data)?;
+        }
+        Ok(CopyRows::Data(data))
     }
 
     pub(crate) fn finish(&mut self) -> CopyRows {

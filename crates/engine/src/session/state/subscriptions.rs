@@ -8,7 +8,7 @@ use anabranch_batch::consolidate::consolidate_in_time_order;
 use anabranch_batch::{Batch, Diff, Diffs, Time, Times};
 use anabranch_flow::sink::WhenFull;
 use anabranch_sql::output::shown_values;
-use arrow::array::{ArrayRef, BooleanArray, Int64Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use crate::catalog::system::SubscriptionState;
@@ -183,27 +183,32 @@ impl Live {
 
     /// Queues changes and errors, both in order of time: an error before the changes of its own
     /// time.
-    pub(crate) fn give(&mut self, rows: Vec<Batch>, errors: Vec<(Time, Error)>) -> Result<(), Error> {
+    pub(crate) fn give(&mut self, rows: Vec<Together>, errors: Vec<(Time, Error)>) -> Result<(), Error> {
         let mut errors = errors.into_iter().peekable();
         for mut rest in rows {
-            while !rest.is_empty() {
-                let last = rest.times().get(rest.len() - 1);
+            while let Some(last) = rest.last().map(|batch| batch.times().max()) {
                 let error = errors.next_if(|(time, _)| *time <= last);
-                let n_before = error.as_ref().map_or(rest.len(), |(time, _)| n_before(&rest, *time));
-                if n_before > 0 {
-                    let changes = rest.slice(0, n_before);
-                    let batch = match &self.envelope {
-                        Some(envelope) => envelope.told(&self.schema, &changes)?,
-                        None => changes_batch(&self.schema, &changes)?,
-                    };
-                    self.queue.push_back(Ok(Changes::Rows(batch)));
+                let (before, behind) = match &error {
+                    Some((time, _)) => split_before(&rest, *time),
+                    None => (rest, vec![]),
+                };
+                if !before.is_empty() {
+                    let batches = before.iter().map(|changes| self.shown(changes)).collect::<Result<_, Error>>()?;
+                    self.queue.push_back(Ok(Changes::Rows(batches)));
                 }
                 self.queue.extend(error.map(|(_, error)| Err(error)));
-                rest = rest.slice(n_before, rest.len() - n_before);
+                rest = behind;
             }
         }
         self.queue.extend(errors.map(|(_, error)| Err(error)));
         Ok(())
+    }
+
+    fn shown(&self, changes: &Batch) -> Result<RecordBatch, Error> {
+        match &self.envelope {
+            Some(envelope) => envelope.told(&self.schema, changes),
+            None => changes_batch(&self.schema, changes),
+        }
     }
 
     /// The times before `upper` at which rows come that cannot be computed, and what is said of
@@ -220,11 +225,11 @@ impl Live {
         complete.chunk_by(|a, b| a.0 == b.0).filter_map(told).collect()
     }
 
-    /// Pending changes before `upper`, ordered by time, losses first, in one batch; or in several,
-    /// none small but the last, which have no time in common. Each worker has summed its own, and
-    /// equal rows are on one, unless rows only come: these are told as they come, but summed up
-    /// where they are told by key.
-    pub(crate) fn take_complete(&mut self) -> Vec<Batch> {
+    /// Pending changes before `upper`, ordered by time, losses first, as one; or as several, none
+    /// small but the last, which have no time in common. Each worker has summed its own, and equal
+    /// rows are on one, unless rows only come: these are told as they come, but summed up where they
+    /// are told by key.
+    pub(crate) fn take_complete(&mut self) -> Vec<Together> {
         let upper = self.upper;
         let mut complete = Vec::new();
         for batch in std::mem::take(&mut self.pending) {
@@ -246,36 +251,46 @@ impl Live {
                 None => given.push(vec![batch]),
             }
         }
-        let give = |parts: Vec<Batch>| {
+        let told = |parts: Vec<Batch>| -> Together {
+            if let Some(apart) = self.apart(&parts) {
+                return apart;
+            }
             let as_they_come = self.only_comes && self.envelope.is_none();
             // (Each is in order, as its worker gave it.)
             let is_in_order = parts.windows(2).all(|pair| follows(&pair[0], &pair[1]));
-            match self.apart(&parts) {
-                Some(parts) => Batch::concat(&parts),
-                None if as_they_come => Batch::concat(&parts).map(Batch::in_time_order),
-                None if is_in_order && !self.only_comes => Batch::concat(&parts),
-                None => Batch::concat(&parts).map(consolidate_in_time_order),
-            }
+            let all = Batch::concat(&parts);
+            let all = match () {
+                () if as_they_come => all.map(Batch::in_time_order),
+                () if is_in_order && !self.only_comes => all,
+                () => all.map(consolidate_in_time_order),
+            };
+            all.filter(|batch| !batch.is_empty()).into_iter().collect()
         };
-        given.into_iter().filter_map(give).collect()
+        given.into_iter().map(told).collect()
     }
 
-    /// Many changes of one time, which several workers have summed up: what leaves of each of them,
-    /// and then what comes. To bring them into one order would cost more than most queries; and
-    /// equal rows are on one worker.
-    fn apart(&self, parts: &[Batch]) -> Option<Vec<Batch>> {
+    /// Many changes of one time, of several workers: what leaves of each of them, and then what
+    /// comes. To bring them into one order, or into one batch, would cost more than most queries;
+    /// and equal rows are on one worker, or only come.
+    fn apart(&self, parts: &[Batch]) -> Option<Together> {
         let time = parts.first()?.times().min();
         let is_of_time = |part: &Batch| matches!(part.times(), Times::Constant(of_part) if *of_part == time);
         let n_rows: usize = parts.iter().map(Batch::len).sum();
         // (What was moved to a time may be there several times.)
-        let is_summed = !self.only_comes && self.envelope.is_none() && time > self.coalesced;
-        if parts.len() < 2 || n_rows < BATCH_ROWS_MIN || !is_summed || !parts.iter().all(is_of_time) {
+        let is_summed = self.only_comes || time > self.coalesced;
+        if parts.len() < 2 || n_rows < BATCH_ROWS_MIN || self.envelope.is_some() || !is_summed {
+            return None;
+        }
+        if !parts.iter().all(is_of_time) {
             return None;
         }
         let (leave, come): (Vec<Batch>, Vec<Batch>) = parts.iter().map(losses_and_gains).unzip();
-        Some(leave.into_iter().chain(come).collect())
+        Some(leave.into_iter().chain(come).filter(|part| !part.is_empty()).collect())
     }
 }
+
+/// Changes that are told together, in order of time: one batch, or several of one time.
+pub(crate) type Together = Vec<Batch>;
 
 /// What leaves and what comes, of changes of one time that are in this order.
 fn losses_and_gains(changes: &Batch) -> (Batch, Batch) {
@@ -285,6 +300,17 @@ fn losses_and_gains(changes: &Batch) -> (Batch, Batch) {
         Diffs::Column(diffs) => diffs.partition_point(|diff| *diff < 0),
     };
     (changes.slice(0, n_losses), changes.slice(n_losses, changes.len() - n_losses))
+}
+
+/// What comes before `time`, and what does not, of changes in order of time.
+fn split_before(changes: &[Batch], time: Time) -> (Together, Together) {
+    let split = |batch: &Batch| {
+        let n_before = n_before(batch, time);
+        (batch.slice(0, n_before), batch.slice(n_before, batch.len() - n_before))
+    };
+    let (before, behind): (Together, Together) = changes.iter().map(split).unzip();
+    let filled = |parts: Together| parts.into_iter().filter(|part| !part.is_empty()).collect();
+    (filled(before), filled(behind))
 }
 
 /// How many rows, which are in order of time, come before `time`.
@@ -314,7 +340,7 @@ pub(crate) fn filter_by_time(batch: &Batch, keep: impl Fn(Time) -> bool) -> Batc
     batch.filter(&mask).compact()
 }
 
-pub(crate) fn changes_batch(schema: &SchemaRef, batch: &Batch) -> Result<arrow::array::RecordBatch, Error> {
+pub(crate) fn changes_batch(schema: &SchemaRef, batch: &Batch) -> Result<RecordBatch, Error> {
     let n_rows = batch.len();
     let times: ArrayRef = match batch.times() {
         Times::Constant(time) => Arc::new(Int64Array::from(vec![*time; n_rows])),
