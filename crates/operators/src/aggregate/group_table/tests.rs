@@ -45,9 +45,37 @@ fn check_with_mask(mask: u64) {
             table.release(touched.slot[index], hashes[row as usize]);
             model.remove(&keys[row as usize]);
         }
+        if round % 17 == 16 {
+            table.clear();
+            model.clear();
+            assert!(table.is_empty());
+        }
     }
     let slots_max = table.n_slots();
     assert!(slots_max < 600, "slots are reused: {slots_max}");
+}
+
+/// A table that is cleared gives slots from the first on, whatever form it had.
+#[test]
+fn a_cleared_table_is_a_new_one() {
+    for (step, groups) in [(1i64, 1_000), (1, 50_000), (1 << 40, 1_000), (1 << 40, 50_000)] {
+        let mut table = GroupTable::new(&[DataType::Int64]);
+        for round in 0..3 {
+            let keys: Int64Array = (0..groups).map(|n| (n % 100 != 7).then_some((n + round) * step)).collect();
+            let columns: Vec<ArrayRef> = vec![Arc::new(keys)];
+            let hashes = hash::hash_columns(&columns, groups as usize);
+            let touched = table.touch(&columns, &hashes);
+            let nulls = groups as usize / 100;
+            assert_eq!((touched.slot.len(), table.len()), (groups as usize - nulls + 1, groups as usize - nulls + 1));
+            assert_eq!(table.n_slots(), touched.slot.len(), "slots are those of a new table");
+            let again = table.touch(&columns, &hashes);
+            let slots =
+                |touched: &Touched| touched.of_row.iter().map(|at| touched.slot[*at as usize]).collect::<Vec<_>>();
+            assert_eq!(slots(&again), slots(&touched));
+            table.clear();
+            assert!(table.is_empty() && table.n_slots() == 0);
+        }
+    }
 }
 
 #[test]
