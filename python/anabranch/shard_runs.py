@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from . import _native
 from .errors import InterfaceError, ProgrammingError
@@ -13,7 +13,29 @@ from .runs import _fitted, _input_of, _opened, _parts
 from .shards import Shards
 from .values import Event
 
-__all__ = ["Dataset", "Datasets", "ShardRun"]
+__all__ = ["Dataset", "Datasets", "RunProgress", "ShardRun", "SourceProgress"]
+
+
+class SourceProgress(NamedTuple):
+    """How far an input of a run is: rows pushed, for each shard before which time (in ticks) no row
+    comes, and which part of a bounded input was read (None if that is not known)."""
+
+    name: str
+    rows: int
+    frontiers: List[int]
+    share: Optional[float]
+
+
+class RunProgress(NamedTuple):
+    """How far a run is. No further event of the result lies before ``frontier`` (in ticks);
+    ``queued`` messages wait at shards; ``row_errors`` rows are in error; ``failed`` is what has
+    ended the run."""
+
+    frontier: int
+    sources: List[SourceProgress]
+    queued: int
+    row_errors: int
+    failed: Optional[str]
 
 
 class ShardRun:
@@ -32,6 +54,7 @@ class ShardRun:
     def __init__(self, shards: Shards, wire: bool, addresses: Optional[List[str]]) -> None:
         self._shards = shards
         self._taken = False
+        self._subscriber: Optional[Callable[[Rows], Any]] = None
         self._native = _native.ShardRun(shards._native, wire, addresses)
         self._finalizer = weakref.finalize(self, self._native.close)
         try:
@@ -49,13 +72,15 @@ class ShardRun:
         if isinstance(data, (list, tuple)) and data and isinstance(data[0], Event):
             if shard is None:
                 raise ProgrammingError("events are pushed into a shard", hint="push(.., shard=0): the end of a row into the shard of its start")
-            return self._native.push_events(of.name, shard, *_parts(of, data, self._shards._instants))
+            self._native.push_events(of.name, shard, *_parts(of, data, self._shards._instants))
+            return self._tell()
         if of.time is None:
             raise ProgrammingError(f'input "{input}" does not say which column is the time',
                                    hint="Events.input(.., time=..), or push ab.Event objects")
         rows = _fitted(_opened(data, of), of)
         if len(rows):
             self._native.push(input, rows, shard)
+        self._tell()
 
     def _ticks(self, time: Any) -> int:
         from .events import instant
@@ -65,10 +90,12 @@ class ShardRun:
     def advance(self, input: str, time: Any, *, shard: Optional[int] = None) -> None:  # noqa: A002
         """Promises that no row before ``time`` will come into a shard of an input, or into any."""
         self._native.advance(_input_of(self._shards, input).name, self._ticks(time), shard)
+        self._tell()
 
     def advance_all(self, time: Any) -> None:
         """``advance`` for all inputs."""
         self._native.advance_all(self._ticks(time))
+        self._tell()
 
     def idle(self, input: str, shard: int) -> None:  # noqa: A002
         """Nothing comes into a shard for now: its promises are those of the input's others, until
@@ -79,16 +106,54 @@ class ShardRun:
         """Bounds the bytes of rows under way, 64 MiB at first: a push waits for room."""
         self._native.limit_bytes(bytes)
 
+    def subscribe(self, take: Callable[[Rows], Any]) -> None:
+        """Has ``take`` called with what comes out, as ``changes`` gives it, by the calls that push,
+        advance, wait and finish: on their thread, with all that is there by then. ``changes`` and
+        ``finish`` return nothing of it any more.
+
+        >>> import anabranch as ab
+        >>> views = ab.Events.input("views", {"ad": int, "at": int}, time="at").shards(2)
+        >>> heard = []
+        >>> with views.rekey("ad").redistribute().query(lambda s: s.agg(n=ab.len())).start() as run:
+        ...     run.subscribe(lambda rows: heard.extend(rows))
+        ...     run.push("views", [(7, 1), (7, 1)])
+        ...     _ = run.finish()
+        ...     run.progress().sources[0].rows
+        2
+        >>> sorted(row[1:] for row in heard)
+        [(1, 1, 7, 2), (2, -1, 7, 2)]
+        """
+        self._taken, self._subscriber = True, take
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._subscriber is not None:
+            self._hand(self._native.ready(self._shards._instants))
+
+    def _hand(self, native: Any) -> Rows:
+        """Gives rows to the subscriber, if there is one, and else back."""
+        rows = Rows(native)
+        if self._subscriber is None or not len(rows):
+            return rows
+        self._subscriber(rows)
+        return Rows(native.slice(0, 0))
+
+    def progress(self) -> RunProgress:
+        """How far the run is: its result and inputs, what waits, rows in error, what has ended it. Any
+        thread may ask, also while another one waits for the shards."""
+        frontier, sources, queued, row_errors, failed = self._native.progress()
+        return RunProgress(frontier, [SourceProgress(*of) for of in sources], queued, row_errors, failed)
+
     def changes(self) -> Rows:
         """What has come out since the last call, once the shards have done all that they can:
         ``shard``, ``time``, ``diff``, the columns."""
         self._taken = True
-        return Rows(self._native.changes(self._shards._instants, False))
+        return self._hand(self._native.changes(self._shards._instants, False))
 
     def finish(self) -> Rows:
         """Ends all inputs; as ``changes``."""
         self._taken = True
-        return Rows(self._native.changes(self._shards._instants, True))
+        return self._hand(self._native.changes(self._shards._instants, True))
 
     def lifetimes(self) -> Rows:
         """Ends all inputs; all events: ``start``, ``end`` (NULL: never), the columns."""

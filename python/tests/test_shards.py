@@ -72,6 +72,42 @@ def test_rows_move_to_groups_of_shards_and_branches_lie_where_a_list_says():
             views(4).rekey("ad").redistribute(shards=wrong)
 
 
+def test_subscribers_and_progress():
+    program = views(2).rekey("ad").redistribute().query(count)
+    with program.start() as run:
+        run.push("views", ROWS)
+        expected = sorted(run.finish())
+    heard = []
+    with program.start() as run:
+        run.subscribe(lambda rows: heard.extend(rows.fetchall()))
+        for at in range(0, len(ROWS), 50):
+            run.push("views", ROWS[at:at + 50])
+            run.advance("views", ROWS[at][2])
+        assert run.progress().sources[0].frontiers == [251, 251]
+        begun = time.monotonic()
+        while not heard and time.monotonic() - begun < 20:
+            run.advance_all(251)
+        assert heard and not run.changes().fetchall()
+        assert run.progress().frontier == 251
+        assert not run.finish().fetchall()
+        progress = run.progress()
+    assert sorted(heard) == expected
+    assert (progress.sources[0].name, progress.sources[0].rows, progress.sources[0].share) == ("views", 300, None)
+    assert (progress.queued, progress.row_errors, progress.failed) == (0, 0, None)
+
+    with views(2).query(lambda s: s.select(q=60 // ab.col("n"))).start() as run:
+        run.push("views", [(1, 0, 1), (1, 2, 1)])
+        with pytest.raises(ab.DataError):
+            run.finish()
+        assert run.progress().row_errors == 1
+
+
+def test_routes_are_of_columns_alone():
+    for route in (ab.start() % 4, ab.end() % 4):
+        with pytest.raises(ab.Error, match="reads their lifetimes"):
+            views(2).split(4, route).merge().run({"views": ROWS})
+
+
 def test_an_idle_shard_holds_up_no_other():
     with views(2).rekey("ad").redistribute().query(count).start() as run:
         run.push("views", [(1, 0, 10), (1, 0, 60)], shard=0)

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_engine::frame::Event;
 use anabranch_engine::{Error, Interrupt};
-use anabranch_shards::{Carry, Datasets as EngineDatasets, Processes, RunOutcome, ShardRun as EngineRun};
+use anabranch_shards::{
+    Carry, Datasets as EngineDatasets, Processes, RunOutcome, RunWatch, ShardRun as EngineRun, SourceProgress,
+};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
@@ -27,10 +29,18 @@ pub struct ShardRun {
     program: Py<Shards>,
     schema: SchemaRef,
     run: Mutex<Option<EngineRun>>,
+    /// Tells how far it is while a call waits.
+    watch: RunWatch,
     stop: Interrupt,
     /// The process that started it: threads do not survive a fork.
     process: u32,
 }
+
+/// Name, rows, frontiers and the share that was read of a source.
+type ToldSource = (String, u64, Vec<i64>, Option<f64>);
+
+/// What [`ShardRun::progress`] gives.
+type ToldProgress = (i64, Vec<ToldSource>, usize, u64, Option<String>);
 
 /// Results that are kept in memory, by name.
 #[pyclass(frozen, module = "anabranch._native")]
@@ -55,7 +65,8 @@ impl ShardRun {
         let stop = Interrupt::new();
         run.heed(&stop);
         let schema = plan.step().map_err(|error| raised(py, &error, None))?.schema.clone();
-        Ok(ShardRun { program, schema, run: Mutex::new(Some(run)), stop, process: std::process::id() })
+        let watch = run.watch();
+        Ok(ShardRun { program, schema, run: Mutex::new(Some(run)), watch, stop, process: std::process::id() })
     }
 
     /// Rows in force from the beginning on, spread over the shards of a source.
@@ -126,6 +137,29 @@ impl ShardRun {
         let outcome = self.ask(py, move |run| if end { run.finish() } else { run.drain() })?;
         let made = py.detach(|| changed(&self.schema, &outcome, instants));
         made.map_err(|error| raised(py, &error, None))
+    }
+
+    /// What has come out since the last call of this or of `changes`, without waiting.
+    fn ready(&self, py: Python<'_>, instants: bool) -> PyResult<Rows> {
+        let outcome = self.ask(py, EngineRun::ready)?;
+        let made = py.detach(|| changed(&self.schema, &outcome, instants));
+        made.map_err(|error| raised(py, &error, None))
+    }
+
+    /// How far the result is, in ticks; sources; messages that wait; rows in error; the error that
+    /// has ended the run.
+    fn progress(&self) -> ToldProgress {
+        let progress = self.watch.progress();
+        let source = |source: SourceProgress| {
+            let share = source.share();
+            (source.name, source.rows, source.frontiers, share)
+        };
+        let sources = progress.sources.into_iter().map(source).collect();
+        let failed = progress.failed.map(|error| match error.detail {
+            Some(detail) => format!("{}. {detail}", error.message),
+            None => error.message,
+        });
+        (progress.frontier, sources, progress.queued, progress.row_errors, failed)
     }
 
     /// Ends all sources: the events, if nothing was taken before.

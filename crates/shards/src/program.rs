@@ -18,6 +18,7 @@ use datafusion_common::ScalarValue;
 use crate::appending;
 use crate::dataset::Dataset;
 use crate::layout::{Layout, Move};
+use crate::row_alone;
 
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
@@ -335,6 +336,9 @@ impl Shards {
     /// a list of them, or NULL for none.
     #[must_use]
     pub fn multicast_to(&self, targets: Expr) -> Shards {
+        if let Err(error) = row_alone::check("the expression that names the shards of rows", &targets) {
+            return Shards::failed(error);
+        }
         let names = self.columns();
         if names.iter().any(|name| name == TARGETS) {
             return Shards::failed(

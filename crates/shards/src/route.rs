@@ -10,12 +10,16 @@ use anabranch_batch::{Batch, hash, parts_of, route};
 use anabranch_engine::Error;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
+use arrow::util::display::array_value_to_string;
 use datafusion_common::ScalarValue;
 
 use crate::appending::Dealt;
 use crate::layout::{Layout, Move, To};
 use crate::program::{ActionKind, BRANCH, ROUTE, Targets};
 use crate::split::handed;
+
+/// Columns that an error of a row tells.
+const TOLD_COLUMNS_MAX: usize = 8;
 
 /// A movement of a batch.
 #[derive(Clone, Copy)]
@@ -253,10 +257,30 @@ pub fn in_range(batch: Batch, movement: &Movement<'_>) -> Result<(Batch, Option<
     if lost.is_empty() {
         return Ok((batch, None));
     }
-    let message = |row: &u32| format!("a row is routed to branch {} of {width}", routes.value(*row as usize));
+    let told = told_columns(movement.schema);
+    let message = |row: &u32| {
+        let cells =
+            told.iter().map(|(place, name)| format!("{name} = {}", cell_of(batch.column(*place), *row as usize)));
+        let cells = cells.collect::<Vec<_>>().join(", ");
+        format!("a row is routed to branch {} of {width} (where {cells})", routes.value(*row as usize))
+    };
     let messages = StringViewArray::from_iter_values(lost.iter().map(message));
     let errors = batch.take(&lost).without_key().with_columns(vec![Arc::new(messages) as ArrayRef].into());
     Ok((batch.take(&kept), Some(errors)))
+}
+
+/// The columns of a row that is split which are the stream's, by their places.
+fn told_columns(schema: &Schema) -> Vec<(usize, &str)> {
+    let names = schema.fields().iter().map(|field| field.name().as_str()).enumerate();
+    names.filter(|(_, name)| ![BRANCH, ROUTE].contains(name)).take(TOLD_COLUMNS_MAX).collect()
+}
+
+/// A value as text.
+fn cell_of(column: &ArrayRef, row: usize) -> String {
+    match column.is_null(row) {
+        true => "NULL".to_owned(),
+        false => array_value_to_string(column, row).unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,16 @@ impl RowErrors {
         }
     }
 
+    /// How many rows are in error, as of all changes that were noted.
+    pub fn in_force(&self) -> u64 {
+        let fresh = self.fresh.iter().map(|(message, (_, changes))| (message, changes));
+        let mut sums: BTreeMap<&String, i64> = BTreeMap::new();
+        for (message, changes) in self.known.iter().chain(fresh) {
+            *sums.entry(message).or_default() += changes.values().sum::<i64>();
+        }
+        sums.into_values().map(|sum| sum.max(0).unsigned_abs()).sum()
+    }
+
     /// The first error that is to be told of those that came since the last call, in the order of
     /// time and then as they came. No change before the frontier will come.
     pub fn take_first(&mut self, frontier: Time) -> Option<String> {

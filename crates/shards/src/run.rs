@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use anabranch_batch::consolidate::consolidate;
 use anabranch_batch::{Batch, END, Time};
-use anabranch_engine::connector::{Poll, SourceReader};
-use anabranch_engine::frame::{Events, IntoEvents, Item, Reached, ResultLifetime};
+use anabranch_engine::connector::{Poll, ReadProgress, SourceReader};
+use anabranch_engine::frame::{Events, IntoEvents, Reached, ResultLifetime};
 use anabranch_engine::{Error, Interrupt, Options, Session};
 use arrow::datatypes::SchemaRef;
 
 use crate::counts::ShardCounts;
+use crate::follow::{RunWatch, Subscriber};
 use crate::group::Group;
-use crate::message::{Carry, Load, Message, Said};
+use crate::message::{Carry, Load, Message};
 use crate::moved::Moved;
 use crate::packed::Ranges;
 use crate::processes::Processes;
@@ -37,7 +38,11 @@ const ROWS_MAX: usize = 8192;
 /// A program at work, a thread for each shard; dropped, it is gone.
 pub struct ShardRun {
     tasks: Arc<Tasks>,
-    group: Group,
+    pub(crate) group: Group,
+    /// Tells how far it has come.
+    pub(crate) watch: RunWatch,
+    /// Takes what comes out.
+    pub(crate) subscriber: Option<Subscriber>,
     /// For each step and shard, how far a source has come there.
     frontiers: Vec<Vec<Time>>,
     /// The same, of what a source promises of its rows.
@@ -46,11 +51,11 @@ pub struct ShardRun {
     idle: BTreeSet<(usize, usize)>,
     /// For each step that is a packed source, what its shards hold.
     ranges: Vec<Option<Ranges>>,
-    outcome: RunOutcome,
+    pub(crate) outcome: RunOutcome,
     /// Row errors that were said.
-    errors: RowErrors,
+    pub(crate) errors: RowErrors,
     /// Whether rows were handed out.
-    has_given: bool,
+    pub(crate) has_given: bool,
     /// Bytes of rows under way before the client waits.
     bytes_max: usize,
     /// What stops it.
@@ -130,9 +135,12 @@ impl Shards {
             _ => None,
         };
         let ranges = tasks.list.iter().map(ranges).collect();
+        let watch = RunWatch::new(Arc::clone(&group.traffic), &tasks, layout.shards());
         let mut run = ShardRun {
             tasks,
             group,
+            watch,
+            subscriber: None,
             frontiers,
             reached,
             idle: BTreeSet::new(),
@@ -174,6 +182,7 @@ impl ShardRun {
         }
         self.reached[task][shard] = reached;
         self.idle.remove(&(task, shard));
+        self.watch.pushed(task, batch.len());
         self.send(shard, task, Load::Rows(batch))
     }
 
@@ -217,6 +226,7 @@ impl ShardRun {
             return Ok(());
         }
         self.frontiers[task][shard] = time;
+        self.watch.promised(task, shard, time);
         self.send(shard, task, Load::Frontier(time))
     }
 
@@ -225,10 +235,7 @@ impl ShardRun {
     /// # Errors
     /// That of a shard that failed.
     pub fn advance_all(&mut self, time: Time) -> Result<(), Error> {
-        let sources = self.tasks.list.iter().filter_map(|task| match &task.step.verb {
-            Verb::Source { events, .. } => Some(events.name().to_owned()),
-            _ => None,
-        });
+        let sources = self.tasks.list.iter().filter_map(Task::source_name).map(str::to_owned);
         for source in sources.collect::<Vec<_>>() {
             (0..self.group.shards.len()).try_for_each(|shard| self.advance(&source, shard, time))?;
         }
@@ -241,8 +248,11 @@ impl ShardRun {
     /// # Errors
     /// Those of the reader and of [`push`](ShardRun::push).
     pub fn play(&mut self, source: &str, shard: usize, mut reader: Box<dyn SourceReader>) -> Result<(), Error> {
+        let (task, mut read) = (self.source(source, shard)?, ReadProgress::default());
         loop {
-            match reader.poll(ROWS_MAX)? {
+            let polled = reader.poll(ROWS_MAX)?;
+            self.watch.played(task, &mut read, reader.progress());
+            match polled {
                 Poll::Rows(rows) => self.push(source, shard, rows)?,
                 Poll::Pending { retry_after } => std::thread::sleep(retry_after),
                 Poll::Done => return self.advance(source, shard, END),
@@ -258,13 +268,12 @@ impl ShardRun {
     /// that of a shard that failed. What was before all rows is no error when rows have come.
     pub fn drain(&mut self) -> Result<RunOutcome, Error> {
         self.group.traffic.wait(0, &self.stop)?;
-        while let Ok(Said { shard, item }) = self.group.results.try_recv() {
-            match item {
-                Item::Rows(batch) => self.outcome.shards[shard].push(batch),
-                Item::Frontier(time) => self.outcome.frontiers[shard] = time,
-                Item::Errors(batch) => self.errors.note(&batch),
-            }
-        }
+        self.take_ready()
+    }
+
+    /// What has come out since the last call.
+    pub(crate) fn take_ready(&mut self) -> Result<RunOutcome, Error> {
+        self.take_said();
         let frontier = self.outcome.frontiers.iter().copied().min().unwrap_or(Time::MIN);
         if let Some(message) = self.errors.take_first(frontier) {
             return Err(Error::data(message));
@@ -428,6 +437,7 @@ impl ShardRun {
             self.group.traffic.wait_for_room(message.bytes, self.bytes_max, &self.stop)?;
         }
         self.group.shards[shard].send(message, &self.group.traffic);
+        self.tell_subscriber();
         Ok(())
     }
 }

@@ -105,7 +105,8 @@ impl Tasks {
 }
 
 impl Task {
-    fn source_name(&self) -> Option<&str> {
+    /// Its name, if it is a source.
+    pub fn source_name(&self) -> Option<&str> {
         match &self.step.verb {
             Verb::Source { events, .. } => Some(events.name()),
             _ => None,

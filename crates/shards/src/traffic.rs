@@ -146,6 +146,19 @@ impl Traffic {
         self.changed.notify_all();
     }
 
+    /// What has ended the run, if something has.
+    pub fn error(&self) -> Option<Error> {
+        self.lock().error.clone()
+    }
+
+    /// Whether the run goes on.
+    ///
+    /// # Errors
+    /// That of a shard that failed.
+    pub fn check(&self) -> Result<(), Error> {
+        self.error().map_or(Ok(()), Err)
+    }
+
     /// Waits until at most so many messages are under way.
     ///
     /// # Errors

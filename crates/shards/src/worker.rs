@@ -22,6 +22,7 @@ use crate::layout::Move;
 use crate::message::{Carry, Load, Message, Said};
 use crate::moved::Distance;
 use crate::program::{ActionKind, BRANCH, INPUTS, ProgramStep, Verb};
+use crate::recent_branches::RecentBranches;
 use crate::route::{Movement, RoutedRows, in_range, routed};
 use crate::split::handed::ConstantColumns;
 use crate::tasks::Tasks;
@@ -48,11 +49,12 @@ pub struct Post {
 /// Works until it is told to stop, or fails; a failure is said to the client.
 pub fn work(post: Post) {
     let guard = Guard { shard: post.shard, traffic: Arc::clone(&post.traffic) };
-    if let Err(error) = serve(&post) {
+    let mut branches = RecentBranches::default();
+    if let Err(error) = serve(&post, &mut branches) {
         // (What a failed dataflow says of others does not hold here: the run ends.)
         let known = error.detail.clone().filter(|_| error.kind != ErrorKind::Internal);
         let detail = known.map_or_else(String::new, |detail| format!("{detail} "));
-        post.traffic.fail(error.with_detail(format!("{detail}In shard {}.", post.shard)));
+        post.traffic.fail(error.with_detail(format!("{detail}In shard {}{branches}.", post.shard)));
     }
     drop(guard);
 }
@@ -71,7 +73,7 @@ impl Drop for Guard {
     }
 }
 
-fn serve(post: &Post) -> Result<(), Error> {
+fn serve(post: &Post, branches: &mut RecentBranches) -> Result<(), Error> {
     let is_query = |verb: &Verb| matches!(verb, Verb::Query { .. });
     let sessions = post.tasks.list.iter().map(|task| match is_query(&task.step.verb) {
         true => Session::new(Options::default()).map(Some),
@@ -93,7 +95,7 @@ fn serve(post: &Post) -> Result<(), Error> {
     }
     let clock = thread_nanos();
     let constants = ConstantColumns::default();
-    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0, clock, constants };
+    let mut shard = Shard { post, places, waiting: VecDeque::new(), batches: 0, clock, constants, branches };
     while let Ok(message) = post.inbox.recv() {
         if matches!(message.load, Load::Stop) || post.traffic.interrupt.is_triggered() {
             break;
@@ -125,6 +127,8 @@ struct Place<'s> {
 
 struct Shard<'p, 's> {
     post: &'p Post,
+    /// The branches at work.
+    branches: &'p mut RecentBranches,
     places: Vec<Place<'s>>,
     /// Rows and promises for steps of this shard: step, input, what.
     waiting: VecDeque<(usize, usize, Item)>,
@@ -264,6 +268,8 @@ impl Shard<'_, '_> {
             let frontier = place.ports.iter().copied().min().unwrap_or(time);
             return self.promise(task, frontier);
         };
+        let is_time = matches!(item, Item::Frontier(_));
+        self.branches.enter(task, &self.post.tasks.list[task].step.inputs[port], &item)?;
         match item {
             Item::Rows(batch) => run.push(INPUTS[port], batch)?,
             Item::Frontier(time) => {
@@ -272,7 +278,9 @@ impl Shard<'_, '_> {
             }
             Item::Errors(_) => {}
         }
-        for item in run.drain()? {
+        let drained = run.drain()?;
+        self.branches.leave(task, is_time);
+        for item in drained {
             match item {
                 Item::Rows(batch) => self.emit(task, Item::Rows(narrowed(batch)?))?,
                 Item::Frontier(time) => self.promise(task, time)?,

@@ -81,6 +81,11 @@ pub(super) fn reads_window_bounds<'a>(exprs: impl IntoIterator<Item = &'a Expr>)
     exprs.into_iter().any(|expr| reads(expr, WINDOW_START) || reads(expr, WINDOW_END))
 }
 
+/// Whether an expression has anything of the lifetimes of rows, or of windows, besides their columns.
+pub fn reads_lifetime(expr: &Expr) -> bool {
+    reads_bounds([expr]) || reads_window_bounds([expr])
+}
+
 /// Whether a column is read.
 pub(super) fn reads(expr: &Expr, column: &str) -> bool {
     expr.column_refs().iter().any(|read| read.name == column)

@@ -81,7 +81,7 @@ pub use asof::AsofOptions;
 pub use datafusion_expr::{Expr, cast, lit};
 pub use declare::Reached;
 pub use events::Events;
-pub use expression::{col, end, floor_div, start};
+pub use expression::{col, end, floor_div, reads_lifetime, start};
 pub use group::GroupBy;
 pub use input::{Event, IntoEvents};
 pub(crate) use iterate::has_open_variable;

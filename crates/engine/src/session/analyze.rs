@@ -69,14 +69,23 @@ impl Session {
 
 /// What a node has cost, if that is counted, and what of its rows has gone to other workers.
 pub(super) fn cost_remark(plan: &Plan, work: &ShardWork) -> Option<String> {
-    let moved = (work.moved.rows > 0)
-        .then(|| format!("{} rows in {} moved", work.moved.rows, readable_bytes(work.moved.bytes as usize)));
-    let parts: Vec<String> = work.counts.iter().map(|counts| counts_remark(plan, counts)).chain(moved).collect();
+    let moved = (work.moved.rows > 0).then(|| moved_remark(work));
+    let waiting = (work.rows_waiting > 0).then(|| format!("{} rows waiting", work.rows_waiting));
+    let counted = work.counts.iter().map(|counts| counts_remark(plan, counts));
+    let parts: Vec<String> = counted.chain(moved).chain(waiting).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
+/// What has moved, and where to: `900 rows in 14 kB moved (7 kB to worker 0, 7 kB to worker 1)`.
+fn moved_remark(work: &ShardWork) -> String {
+    let to = work.bytes_to.iter().enumerate().filter(|(_, bytes)| **bytes > 0);
+    let to = to.map(|(worker, bytes)| format!("{} to worker {worker}", readable_bytes(*bytes as usize)));
+    let to = to.collect::<Vec<_>>().join(", ");
+    format!("{} rows in {} moved ({to})", work.moved.rows, readable_bytes(work.moved.bytes as usize))
+}
+
 fn counts_remark(plan: &Plan, counts: &OperatorCounts) -> String {
-    let OperatorCounts { rows, nanos, held, bytes, .. } = *counts;
+    let OperatorCounts { rows, batches, nanos, held, bytes, .. } = *counts;
     let held = match (&plan.node, bytes) {
         (Node::Stage { .. } | Node::Unnest { .. }, _) | (_, 0) => String::new(),
         _ => {
@@ -84,7 +93,8 @@ fn counts_remark(plan: &Plan, counts: &OperatorCounts) -> String {
             format!(", {held}{} held", readable_bytes(bytes))
         }
     };
-    format!("{rows} rows, {}{held}", readable_time(Duration::from_nanos(nanos)))
+    let batches = if batches > 1 { format!(" in {batches} batches") } else { String::new() };
+    format!("{rows} rows{batches}, {}{held}", readable_time(Duration::from_nanos(nanos)))
 }
 
 fn readable_time(time: Duration) -> String {

@@ -29,6 +29,7 @@ use datafusion_expr::{cast, when};
 
 use crate::layout::{Layout, Move};
 use crate::program::{ActionKind, ROUTE, Shards};
+use crate::row_alone;
 
 pub use crate::program::BRANCH;
 use cost::Shares;
@@ -87,7 +88,14 @@ impl Shards {
         };
         let names = self.columns();
         let taken = [BRANCH, ROUTE, TO_ALL].into_iter().find(|taken| names.iter().any(|name| name == taken));
+        let exprs = [
+            ("the route that a split gives rows", Some(&route)),
+            ("the broadcast of rows in a split", broadcast.as_ref()),
+        ];
+        let are_alone =
+            exprs.into_iter().try_for_each(|(what, expr)| expr.map_or(Ok(()), |expr| row_alone::check(what, expr)));
         let refused = match (width, taken) {
+            _ if are_alone.is_err() => are_alone.err(),
             (0, _) => Some(Error::invalid("a stream cannot be split into no branches")),
             (_, Some(taken)) => Some(
                 Error::invalid(format!("a stream with a column \"{taken}\" cannot be split"))

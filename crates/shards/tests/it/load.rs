@@ -1,7 +1,7 @@
 //! Even shares, bounded queues, and branches that fail: statements A4, S8, S9, S13 and S17.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -275,14 +275,35 @@ fn batches_under_way_are_bounded_by_bytes() {
     assert!((1..=2 * batch).contains(&most), "{most} bytes, a batch is {batch}");
 }
 
-/// Statement S17: a branch that panics ends the run, with the number of its shard.
+/// Statement S17: a branch that panics ends the run, with its number and that of its shard.
 #[test]
 fn a_branch_that_panics_ends_the_run() {
-    let branches = source("l", Layout::flat(3)).split(3, col("k") % lit(3i64), None, SplitPlan::Exp);
-    let fall = Arc::new(|| panic!("a branch falls"));
-    let mut run = branches.operator(Each(fall)).merge().run().unwrap();
-    run.push("l", 0, numbered(1..2)).unwrap();
-    let error = run.finish().unwrap_err();
-    assert_eq!(error.detail.as_deref(), Some("In shard 1."), "{error}");
-    assert!(run.push("l", 0, numbered(1..2)).is_err(), "the run goes on");
+    for (width, plan) in [(3, SplitPlan::Exp), (512, SplitPlan::Flat), (512, SplitPlan::Para)] {
+        let branches = source("l", Layout::flat(3)).split(width, col("x"), None, plan);
+        let fall = Arc::new(|| panic!("a branch falls"));
+        let mut run = branches.operator(Each(fall)).merge().run().unwrap();
+        let at = i64::from(width) / 2 + 1;
+        run.push("l", 0, numbered(at..at + 1)).unwrap();
+        let error = run.finish().unwrap_err();
+        let told = format!("In shard {}, at rows of branch {at}.", at % 3);
+        assert_eq!(error.detail.as_deref(), Some(&*told), "{error}");
+        assert!(run.push("l", 0, numbered(1..2)).is_err(), "the run goes on");
+    }
+}
+
+/// What a shard was not at work on is not named, and of many branches a few are.
+#[test]
+fn branches_that_are_told_are_those_at_work() {
+    let told = |last: std::ops::Range<i64>| {
+        let branches = source("l", Layout::flat(1)).split(100, col("x"), None, SplitPlan::Flat);
+        let calls = Arc::new(AtomicUsize::new(0));
+        let falls = Arc::new(move || assert!(calls.fetch_add(1, Ordering::Relaxed) < 20, "a branch falls"));
+        let mut run = branches.operator(Each(falls)).merge().run().unwrap();
+        run.push("l", 0, numbered(0..20)).unwrap();
+        run.advance_all(5).unwrap();
+        run.push("l", 0, numbered(last).with_times(Times::Constant(7))).unwrap();
+        run.finish().unwrap_err().detail.unwrap()
+    };
+    assert_eq!(told(40..42), "In shard 0, at rows of branches 40, 41.");
+    assert_eq!(told(40..60), "In shard 0, at rows of branches 40, 41, 42, 43, 44, 45, 46, 47 and others.");
 }

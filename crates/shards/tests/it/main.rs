@@ -6,6 +6,7 @@ mod contents;
 mod cost;
 mod dataset;
 mod fft;
+mod follow;
 mod grep;
 mod grouped;
 mod handed;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_engine::frame::{Event, col, count_rows, lit, max, sum};
+use anabranch_engine::frame::{Event, col, count_rows, end, lit, max, start, sum};
 use anabranch_shards::split::cost::Shares;
 use anabranch_shards::split::local::LocalCosts;
 use anabranch_shards::{Branches, Layout, Shards, SplitPlan};
@@ -106,8 +106,29 @@ fn a_route_out_of_range_is_an_error_of_its_row() {
     let mut run = program.run().unwrap();
     let row = |x: i64| Event::start(0, [0i64.into(), 0i64.into(), x.into()]);
     run.push("l", 0, vec![row(1), row(4), row(-1), row(i64::MAX), row(3)]).unwrap();
-    assert_eq!(run.finish().unwrap_err().message, "a row is routed to branch 4 of 4");
+    assert_eq!(run.finish().unwrap_err().message, "a row is routed to branch 4 of 4 (where k = 0, j = 0, x = 4)");
     assert_eq!(run.drain().unwrap().changes().len(), 2);
+}
+
+/// Whether a row comes with its end or before it is not to be seen, so routes do not see it.
+#[test]
+fn routes_are_of_columns_alone() {
+    let rows = || source("l", Layout::flat(2));
+    let refused = |program: &Shards| program.run().err().unwrap();
+    for bound in [start(), end(), col("@end")] {
+        let of_bound = || bound.clone() % lit(4i64);
+        let is_late = bound.clone().gt(lit(7i64));
+        let error = refused(&rows().split(4, of_bound(), None, SplitPlan::Auto).merge());
+        assert_eq!(
+            error.message,
+            "the route that a split gives rows reads their lifetimes: the end of a row would not follow its start"
+        );
+        let error = refused(&rows().split(4, col("k"), Some(is_late), SplitPlan::Flat).merge());
+        assert!(error.message.starts_with("the broadcast of rows in a split reads their lifetimes"), "{error}");
+        let error = refused(&rows().multicast_to(of_bound()));
+        assert!(error.message.starts_with("the expression that names the shards of rows reads"), "{error}");
+        assert_eq!(error.hint.as_deref(), Some("Say where rows go by their columns alone."));
+    }
 }
 
 #[test]

@@ -120,8 +120,13 @@ impl Input<'_> {
         for (name, value) in self.with_options()? {
             let is_known = matches!(name.as_str(), "security_barrier" | "security_invoker" | "fillfactor");
             if !is_known {
-                let mut error =
-                    SqlError::unsupported(format!("option \"{name}\" = {value} of a view"), "Leave it out.");
+                let hint = match name.as_str() {
+                    "split" | "width" | "route" | "broadcast" => {
+                        "Say it in the query: SELECT .. FROM SPLIT(table, route, width [, broadcast])."
+                    }
+                    _ => "Leave it out.",
+                };
+                let mut error = SqlError::unsupported(format!("option \"{name}\" = {value} of a view"), hint);
                 error.position = Some(offset);
                 return Err(error);
             }
