@@ -114,9 +114,10 @@ pub(crate) struct PlanFile {
     /// Run this SQL before, behind the files; may be repeated
     #[arg(short = 'c', long = "command", value_name = "SQL", action = ArgAction::Append, allow_hyphen_values = true)]
     pub commands: Vec<String>,
-    /// Shards, each a thread [default: one a core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub shards: Option<u16>,
+    /// Shards, each a thread [default: one a core]; PxN: in P locations, as "local" and "global"
+    /// movements tell apart, of N shards each
+    #[arg(long, value_name = "N", value_parser = shards)]
+    pub shards: Option<ShardCounts>,
     /// Show where rows lie after each step, and run nothing
     #[arg(long)]
     pub explain: bool,
@@ -400,4 +401,26 @@ pub(crate) fn texts(matches: &ArgMatches) -> Vec<Text> {
     }
     texts.sort_by_key(|(place, _)| *place);
     texts.into_iter().map(|(_, text)| text).collect()
+}
+
+/// Locations, and the shards of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardCounts {
+    pub locations: u16,
+    pub of_each: u16,
+}
+
+/// Shards of a program, at most.
+const SHARDS_MAX: u16 = 1024;
+
+/// `4` shards, or `2x4`: two locations of four.
+fn shards(text: &str) -> Result<ShardCounts, String> {
+    let (locations, of_each) = text.split_once(['x', 'X']).unwrap_or(("1", text));
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|number| *number > 0);
+    let counts = number(locations).zip(number(of_each));
+    let counts = counts.filter(|(locations, of_each)| locations.checked_mul(*of_each).is_some_and(|n| n <= SHARDS_MAX));
+    let (locations, of_each) = counts.ok_or_else(|| {
+        format!("it is a number of shards from 1 to {SHARDS_MAX}, or locations and the shards of each, as in 2x4")
+    })?;
+    Ok(ShardCounts { locations, of_each })
 }

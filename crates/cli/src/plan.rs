@@ -37,7 +37,13 @@ pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error>
     let mut scripts = arguments.files.iter().map(|file| text_of(file)).collect::<Result<Vec<String>, Error>>()?;
     scripts.extend(arguments.commands.iter().cloned());
     let cores = available_parallelism().map_or(1, |cores| cores.get());
-    let shards = arguments.shards.map_or(cores, usize::from);
+    let layout = arguments.shards.map_or_else(
+        || ShardLayout::flat(cores),
+        |counts| match counts.locations {
+            1 => ShardLayout::flat(counts.of_each.into()),
+            locations => ShardLayout::grid(locations.into(), counts.of_each.into()),
+        },
+    );
     if let Some(folder) = arguments.folder.as_ref().filter(|folder| scripts.is_empty() && !folder.exists()) {
         return Err(Error::invalid(format!("there is no folder {}", folder.display()))
             .with_hint("Name the folder of a database; without one, -f and -c make the relations of the plan."));
@@ -47,7 +53,7 @@ pub(crate) fn run(arguments: &PlanFile, workers: usize) -> Result<Status, Error>
     signals::listen(move || interrupt.trigger());
     let running = Running::start();
     let (explain, unchecked) = (arguments.explain, arguments.unchecked);
-    let ran = host.call(move |session| answer(session, &scripts, &program, shards, explain, unchecked))?;
+    let ran = host.call(move |session| answer(session, &scripts, &program, layout, explain, unchecked))?;
     drop(running);
     match ran {
         Ok(answer) => print(&answer, arguments),
@@ -73,14 +79,14 @@ fn answer(
     session: &mut anabranch_engine::Session,
     scripts: &[String],
     program: &Program,
-    shards: usize,
+    layout: ShardLayout,
     explain: bool,
     unchecked: bool,
 ) -> Result<Answer, Error> {
     for script in scripts {
         session.execute(script)?;
     }
-    let planned = PlannedShards::new(program, session, ShardLayout::flat(shards))?;
+    let planned = PlannedShards::new(program, session, layout)?;
     if explain {
         return Ok(Answer { explained: planned.program.explain()?, rows: None, moved: vec![], profile: None });
     }

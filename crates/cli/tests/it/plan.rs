@@ -50,6 +50,27 @@ fn a_query_is_written_as_a_program_and_run() {
     assert!(refused.code == 1 && refused.err.contains("depends on the number of shards"), "{}", refused.err);
     let explained = place.run(&["plan", "edited.py", "shop", "--explain"]);
     assert!(explained.good().contains("redistribute: by key (ad)"), "{}", explained.out);
+    // Locations, between which and within which rows move.
+    place.write(
+        "near.py",
+        "views = db.shards(\"views\", [\"ad\"]).rekey(\"ad\").redistribute(scope=\"local\")
+s = views.sql(\"SELECT ad, count(*) AS n FROM shard GROUP BY ad\").rekey(\"ad\").redistribute()
+result = s.sql(\"SELECT ad, sum(n) AS n FROM shard GROUP BY ad\")\n",
+    );
+    let counts = sorted(place.run(&["shop", "--csv", "-c", "SELECT ad, count(*) AS n FROM views GROUP BY ad"]).good());
+    for shards in ["4", "2x2", "1x3", "3x1"] {
+        let ran = place.run(&["plan", "near.py", "shop", "--shards", shards, "--format", "csv"]);
+        assert_eq!(sorted(ran.good()), counts, "{shards} shards");
+    }
+    let explained = place.run(&["plan", "near.py", "shop", "--shards", "2x2", "--explain"]);
+    assert!(explained.good().contains("local"), "{}", explained.out);
+    for wrong in ["0", "2x0", "x", "1025", "64x64", "-1"] {
+        let refused = place.run(&["plan", "near.py", "shop", "--shards", wrong]);
+        assert!(refused.code != 0 && refused.err.contains("--shards"), "{wrong}: {}", refused.err);
+    }
+    place.write("number.py", "result = db.shards(\"views\", [\"ad\"], shards=4)\n");
+    let refused = place.run(&["plan", "number.py", "shop"]);
+    assert!(refused.code == 1 && refused.err.contains("plan --shards 4"), "{}", refused.err);
     // Branches, and a result without rows.
     place.write("split.py", SPLIT);
     let ran = place.run(&["plan", "split.py", "shop", "--shards", "2", "--format", "csv"]);

@@ -338,7 +338,11 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
     };
     let named = || arguments.options.keys().chain(arguments.groups.keys());
     if let Some(unknown) = named().find(|name| !known.contains(&name.as_str())) {
-        return Err(format!("{verb}(..) has no argument \"{unknown}\""));
+        let way_out = match (verb, unknown.as_str()) {
+            ("shards", "shards") => ": the program that runs the text says how many shards there are (plan --shards 4)",
+            _ => "",
+        };
+        return Err(format!("{verb}(..) has no argument \"{unknown}\"{way_out}"));
     }
     match (verb, input) {
         ("multicast", Some(input)) => return multicast(input, arguments),
