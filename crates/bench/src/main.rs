@@ -15,6 +15,7 @@ mod install;
 mod join;
 mod linear_road;
 mod lookup;
+mod makespan;
 mod measure;
 mod nexmark;
 mod ours;

@@ -24,6 +24,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::codecs::{BATCH, codecs};
+use crate::makespan::makespans;
 use crate::measure::{cpu_seconds, warm};
 use crate::report::{self, Spread};
 
@@ -32,13 +33,16 @@ use crate::report::{self, Spread};
 pub struct Options {
     /// Rows of each case.
     #[arg(long, default_value_t = 4_000_000)]
-    rows: usize,
+    pub(super) rows: usize,
     /// Rows of a batch in the cases of figures 1 and 4.
     #[arg(long, default_value_t = 10_000)]
-    batch: usize,
+    pub(super) batch: usize,
     /// Runs of each case.
     #[arg(long, default_value_t = 3)]
     runs: usize,
+    /// Model the plans of figure 1 on more machines than there are, and measure nothing.
+    #[arg(long)]
+    modelled: bool,
 }
 
 /// Runs the benchmark.
@@ -47,6 +51,11 @@ pub struct Options {
 /// When the engine refuses something, or the results cannot be kept.
 pub fn run(options: &Options) -> Result<(), String> {
     warm(2_000);
+    if options.modelled {
+        let lines = makespans(options).map_err(|error| error.to_string())?;
+        println!("kept in {}", report::keep("shards-modelled", &lines)?.display());
+        return Ok(());
+    }
     let mut lines = codecs(&batches(options.rows, BATCH, 2, 1 << 20), options.runs)?;
     lines.extend(movements(options).map_err(|error| error.to_string())?);
     lines.push(empty_action().map_err(|error| error.to_string())?);
@@ -57,7 +66,7 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Rows in batches: a key of so many values in no order, and further columns.
-fn batches(rows: usize, batch: usize, columns: usize, keys: usize) -> Vec<Batch> {
+pub(super) fn batches(rows: usize, batch: usize, columns: usize, keys: usize) -> Vec<Batch> {
     let key = |row: usize| ((row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % keys;
     let starts = (0..rows).step_by(batch);
     let made = |start: usize| {
@@ -197,18 +206,33 @@ fn empty_action() -> Result<Value, Error> {
     Ok(json!({"bench": "shards", "case": "empty action, 2 shards", "ms_median": median, "ms_p99": p99}))
 }
 
+fn keyed_rows(layout: Layout) -> Shards {
+    let fields = ["c0", "c1"].map(|name| Field::new(name, DataType::Int64, true));
+    Shards::source("rows", Schema::new(fields.to_vec()), layout).rekey(["c0"])
+}
+
+fn counted(rows: Frame) -> Frame {
+    rows.agg([count_rows().alias("n"), sum(col("c1")).alias("s")])
+}
+
+/// The four plans of one count and sum by key.
+pub(super) fn plans_of_figure_1(layout: Layout) -> [(&'static str, Shards); 4] {
+    let s = keyed_rows(layout);
+    let add = |q: Frame| q.agg([sum(col("n")).alias("n"), sum(col("s")).alias("s")]);
+    [
+        ("(a)", s.redistribute(Move::FLAT).query(counted)),
+        ("(b)", s.query(counted).redistribute(Move::FLAT).query(add)),
+        ("(c)", s.query(counted).redistribute(Move::LOCAL).query(add).redistribute(Move::FLAT).query(add)),
+        ("(d)", s.redistribute(Move::LOCAL).query(counted).redistribute(Move::FLAT).query(add)),
+    ]
+}
+
 /// Counts and sums by key, by the plans (a) to (d); in one shard they are one plan.
 fn figure_1(options: &Options) -> Result<Vec<Value>, Error> {
-    let count = |q: Frame| q.agg([count_rows().alias("n"), sum(col("c1")).alias("s")]);
-    let add = |q: Frame| q.agg([sum(col("n")).alias("n"), sum(col("s")).alias("s")]);
     let mut lines = Vec::new();
     for groups in [2_000, 67_000, options.rows / 4] {
         let given = batches(options.rows, options.batch, 2, groups);
-        let keyed = |layout| {
-            let fields = ["c0", "c1"].map(|name| Field::new(name, DataType::Int64, true));
-            Shards::source("rows", Schema::new(fields.to_vec()), layout).rekey(["c0"])
-        };
-        let alone = keyed(Layout::flat(1)).query(count);
+        let alone = keyed_rows(Layout::flat(1)).query(counted);
         lines.push(case(
             options,
             &format!("figure 1, {groups} groups, one shard"),
@@ -217,14 +241,7 @@ fn figure_1(options: &Options) -> Result<Vec<Value>, Error> {
             Carry::Batches,
         )?);
         for (form, layout) in [("2 shards", Layout::flat(2)), ("2 processes of 2 as threads", Layout::grid(2, 2))] {
-            let s = keyed(layout);
-            let plans = [
-                ("(a)", s.redistribute(Move::FLAT).query(count)),
-                ("(b)", s.query(count).redistribute(Move::FLAT).query(add)),
-                ("(c)", s.query(count).redistribute(Move::LOCAL).query(add).redistribute(Move::FLAT).query(add)),
-                ("(d)", s.redistribute(Move::LOCAL).query(count).redistribute(Move::FLAT).query(add)),
-            ];
-            for (plan, program) in plans {
+            for (plan, program) in plans_of_figure_1(layout) {
                 let name = format!("figure 1 {plan}, {groups} groups, {form}");
                 lines.push(case(options, &name, &program, &[("rows", &given)], Carry::Batches)?);
             }
