@@ -27,6 +27,7 @@ mod report;
 mod rows;
 mod rows_file;
 mod serve;
+mod shard_processes;
 mod shards;
 mod split;
 mod standing;
@@ -100,6 +101,9 @@ enum Benchmark {
     Serve(serve::Options),
     /// Sharded streams: movement beside a copy of memory, plans of figures 1 and 4.
     Shards(shards::Options),
+    /// One process of a run; `shards` starts these.
+    #[command(hide = true)]
+    ShardsProcess(shard_processes::Case),
     /// Splitting: rate and CPU by width and plan; the constants of the model of costs.
     Split(split::Options),
     /// Trip grouping: seconds, distances, quality and balance against the number of branches.
@@ -115,6 +119,7 @@ fn main() -> Result<(), String> {
     match Arguments::parse().benchmark {
         Benchmark::Serve(options) => serve::run(&options),
         Benchmark::Shards(options) => shards::run(&options),
+        Benchmark::ShardsProcess(case) => shard_processes::run_case(&case),
         Benchmark::Split(options) => split::run(&options),
         Benchmark::Trips(options) => trips::run(&options),
         Benchmark::Tpch(options) => tpch::run(&options),

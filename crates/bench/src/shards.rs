@@ -4,7 +4,8 @@
 //! Law of the measurement: rows are made before the clock starts; a run is begun, given all its
 //! rows, and drained within it. Bytes are those of the rows' columns. `copy` is the rate of this
 //! machine at copying as many bytes, column by column, on one thread, measured in the same process
-//! before each case. CPU seconds are of all threads. One process; nothing is modelled.
+//! before each case. CPU seconds are of all threads. One process, but where a case says several
+//! ([`shard_processes`](crate::shard_processes)); nothing is modelled, but with `--modelled`.
 //!
 //! Sketch on paper: a movement reads each row once and writes it once where it leaves its shard, so
 //! half the speed of a copy is what two shards may reach, and broadcasting batches is a matter of
@@ -27,6 +28,7 @@ use crate::codecs::{BATCH, codecs};
 use crate::makespan::makespans;
 use crate::measure::{cpu_seconds, warm};
 use crate::report::{self, Spread};
+use crate::shard_processes::between_processes;
 
 /// Options of the benchmark.
 #[derive(Args, Clone)]
@@ -39,7 +41,7 @@ pub struct Options {
     pub(super) batch: usize,
     /// Runs of each case.
     #[arg(long, default_value_t = 3)]
-    runs: usize,
+    pub(super) runs: usize,
     /// Model the plans of figure 1 on more machines than there are, and measure nothing.
     #[arg(long)]
     modelled: bool,
@@ -58,6 +60,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let mut lines = codecs(&batches(options.rows, BATCH, 2, 1 << 20), options.runs)?;
     lines.extend(movements(options).map_err(|error| error.to_string())?);
+    lines.extend(between_processes(options)?);
     lines.push(empty_action().map_err(|error| error.to_string())?);
     lines.extend(figure_1(options).map_err(|error| error.to_string())?);
     lines.extend(figure_4(options).map_err(|error| error.to_string())?);
@@ -206,7 +209,7 @@ fn empty_action() -> Result<Value, Error> {
     Ok(json!({"bench": "shards", "case": "empty action, 2 shards", "ms_median": median, "ms_p99": p99}))
 }
 
-fn keyed_rows(layout: Layout) -> Shards {
+pub(super) fn keyed_rows(layout: Layout) -> Shards {
     let fields = ["c0", "c1"].map(|name| Field::new(name, DataType::Int64, true));
     Shards::source("rows", Schema::new(fields.to_vec()), layout).rekey(["c0"])
 }
@@ -247,13 +250,19 @@ fn figure_1(options: &Options) -> Result<Vec<Value>, Error> {
             }
         }
     }
-    let windows = |size: i64| {
+    let windows = |cut: fn(Frame) -> Frame| {
         let s = source("rows", 2, 2).rekey(["c0"]).redistribute(Move::FLAT);
-        s.query(move |q| q.tumbling(size).agg([avg(col("c1")).alias("m")]))
+        s.query(move |q| cut(q).agg([avg(col("c1")).alias("m")]))
     };
-    let given = batches(options.rows, options.batch, 2, 2_000);
-    let name = "mean by key in a tumbling window, 2,000 groups, 2 shards";
-    lines.push(case(options, name, &windows(1_000), &[("rows", &given)], Carry::Batches)?);
+    // (Each batch has a time of its own.)
+    let given = batches(options.rows, options.batch, 2, 2_000).into_iter().enumerate();
+    let given: Vec<Batch> = given.map(|(at, batch)| batch.with_times(Times::Constant(at as i64))).collect();
+    let cuts: [(&str, fn(Frame) -> Frame); 2] =
+        [("tumbling", |q| q.tumbling(100)), ("hopping, two a row,", |q| q.hopping(100, 50, 0))];
+    for (cut, of) in cuts {
+        let name = format!("mean by key in {cut} windows of 100 batches, 2,000 groups, 2 shards");
+        lines.push(case(options, &name, &windows(of), &[("rows", &given)], Carry::Batches)?);
+    }
     Ok(lines)
 }
 
