@@ -1,7 +1,7 @@
 //! Even shares, bounded queues, and branches that fail: statements A4, S8, S9, S13 and S17.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_batch::{Batch, Diffs, Times};
@@ -296,11 +296,14 @@ fn a_branch_that_panics_ends_the_run() {
 fn branches_that_are_told_are_those_at_work() {
     let told = |last: std::ops::Range<i64>| {
         let branches = source("l", Layout::flat(1)).split(100, col("x"), None, SplitPlan::Flat);
-        let calls = Arc::new(AtomicUsize::new(0));
-        let falls = Arc::new(move || assert!(calls.fetch_add(1, Ordering::Relaxed) < 20, "a branch falls"));
+        let is_to_fall = Arc::new(AtomicBool::new(false));
+        let falls = Arc::clone(&is_to_fall);
+        let falls = Arc::new(move || assert!(!falls.load(Ordering::Relaxed), "a branch falls"));
         let mut run = branches.operator(Each(falls)).merge().run().unwrap();
         run.push("l", 0, numbered(0..20)).unwrap();
         run.advance_all(5).unwrap();
+        run.drain().unwrap();
+        is_to_fall.store(true, Ordering::Relaxed);
         run.push("l", 0, numbered(last).with_times(Times::Constant(7))).unwrap();
         run.finish().unwrap_err().detail.unwrap()
     };
