@@ -8,4 +8,5 @@ mod program;
 mod rules;
 mod smoke;
 mod support;
+mod traffic_table;
 mod trips;
