@@ -5,6 +5,7 @@ mod cases;
 mod generator;
 mod processes;
 mod program;
+mod rates;
 mod rules;
 mod smoke;
 mod support;
