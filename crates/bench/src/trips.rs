@@ -33,7 +33,7 @@ pub struct Options {
     /// Shards of the program, a thread each.
     #[arg(long, default_value_t = 2)]
     shards: usize,
-    /// Seed of the requests; those that routers were set up with have another.
+    /// Seed of the requests: a day of the city. Routers were set up with another day of it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

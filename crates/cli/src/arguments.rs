@@ -195,7 +195,28 @@ pub(crate) struct LinearRoad {
     /// Write the answers here
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Columns of the answers: official (2004) or retail (2016)
+    /// Write the generated rows here, fifteen integers a line
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    pub write_rows: Option<PathBuf>,
+    /// Write the generated historical table here
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "history"])]
+    pub write_history: Option<PathBuf>,
+    /// Hold the answers of this file against the rules; nothing is run
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["check", "output", "write_rows", "write_history", "speed", "keep"]
+    )]
+    pub judge: Option<PathBuf>,
+    /// Hold them against the answers of this file instead
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "judge",
+        conflicts_with_all = ["input", "history", "half_expressways", "minutes", "seed", "dense", "skip"]
+    )]
+    pub against: Option<PathBuf>,
+    /// Columns of answers, written or judged: official (2004) or retail (2016)
     #[arg(long, value_name = "FORM", default_value = "official")]
     pub form: anabranch_linear_road::answer::AnswerForm,
 }

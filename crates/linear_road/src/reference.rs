@@ -38,6 +38,9 @@ pub enum Tolerance {
         /// Times at which the balance was 0 for want of a crossing.
         none: Option<(u32, u32)>,
     },
+    /// The answer is another system's, and its rows are unknown: a mean speed may be whole, and
+    /// balances follow an account that is not seen.
+    Unseen,
 }
 
 /// Expressway, direction, segment.

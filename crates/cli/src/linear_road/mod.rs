@@ -5,7 +5,11 @@
 //! modes, named in all that is printed: *replay* hands a second over when the one before has
 //! answered, and its lag is modelled; *paced* hands a second over when the clock says so, and
 //! response times are measured.
+//!
+//! The rows and the historical table that are generated can be written, for another system to
+//! answer. [`judge`] tells whether the answers of a file are right.
 
+mod judge;
 mod screen;
 mod tally;
 
@@ -37,7 +41,15 @@ const LINE_EVERY_SECONDS: u32 = 60;
 
 /// Runs the benchmark to its end.
 pub(crate) fn run(options: &LinearRoad, workers: usize) -> Result<Status, Error> {
+    if let Some(judged) = &options.judge {
+        return judge::run(options, judged);
+    }
     let mut input = Input::open(options)?;
+    if let Some(path) = &options.write_history {
+        let mut out = create(path)?;
+        written(path, input.history.write(&mut out).and_then(|()| out.flush()))?;
+    }
+    let mut rows_out = options.write_rows.as_deref().map(create).transpose()?;
     let setup = Setup { keep: options.keep.into(), ..Setup::new(options.half_expressways.div_ceil(2), workers.max(1)) };
     let mut system = System::start(setup, &input.history)?;
     let mut judge = options.check.then(|| Judge::new(input.history.clone()));
@@ -56,6 +68,7 @@ pub(crate) fn run(options: &LinearRoad, workers: usize) -> Result<Status, Error>
             break;
         }
         let making = making.elapsed();
+        write_rows(rows_out.as_mut(), options.write_rows.as_deref(), &second.rows)?;
         if let Some(end) = wait(options.speed, begun, second.time, keys.as_ref())? {
             checked(screen.clear())?;
             return Ok(end);
@@ -64,7 +77,7 @@ pub(crate) fn run(options: &LinearRoad, workers: usize) -> Result<Status, Error>
         let answers = read(&system.take(&second)?)?;
         let seconds = (making + taking.elapsed()).as_secs_f64();
         let emit = tally.add(&second, &answers, seconds, begun.elapsed().as_secs_f64());
-        write_answers(output.as_mut(), options.form, &answers, emit)?;
+        write_answers(output.as_mut(), options.output.as_deref(), options.form, &answers, emit)?;
         if let Some(judge) = &mut judge {
             judge.add(&second, &answers);
         }
@@ -77,8 +90,11 @@ pub(crate) fn run(options: &LinearRoad, workers: usize) -> Result<Status, Error>
     }
     checked(screen.clear())?;
     drop(keys);
-    if let Some(output) = &mut output {
-        checked(output.flush())?;
+    if let (Some(output), Some(path)) = (&mut output, &options.output) {
+        written(path, output.flush())?;
+    }
+    if let (Some(out), Some(path)) = (&mut rows_out, &options.write_rows) {
+        written(path, out.flush())?;
     }
     tally.lines(begun.elapsed()).iter().try_for_each(|line| checked(writeln!(stdout(), "{line}")))?;
     finish(judge, &tally)
@@ -117,12 +133,24 @@ fn finish(judge: Option<Judge>, tally: &Tally) -> Result<Status, Error> {
 
 fn write_answers(
     output: Option<&mut BufWriter<File>>,
+    path: Option<&Path>,
     form: AnswerForm,
     answers: &[TollAnswer],
     emit: f64,
 ) -> Result<(), Error> {
-    let Some(output) = output else { return Ok(()) };
-    answers.iter().try_for_each(|answer| checked(writeln!(output, "{}", answer.line(form, format!("{emit:.3}")))))
+    let (Some(output), Some(path)) = (output, path) else { return Ok(()) };
+    let mut lines = answers.iter().map(|answer| answer.line(form, format!("{emit:.3}")));
+    written(path, lines.try_for_each(|line| writeln!(output, "{line}")))
+}
+
+/// Writes rows, if they are to be written.
+fn write_rows(out: Option<&mut BufWriter<File>>, path: Option<&Path>, rows: &[row::Row]) -> Result<(), Error> {
+    let (Some(out), Some(path)) = (out, path) else { return Ok(()) };
+    rows.iter().try_for_each(|row| written(path, row.write(out).and_then(|()| writeln!(out))))
+}
+
+fn written(path: &Path, outcome: io::Result<()>) -> Result<(), Error> {
+    outcome.map_err(|problem| Error::unavailable(format!("cannot write {}: {problem}", path.display())))
 }
 
 fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Error {
@@ -130,8 +158,8 @@ fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Error {
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Error> {
-    let unwritable = |problem| Error::unavailable(format!("cannot write {}: {problem}", path.display()));
-    File::create(path).map(BufWriter::new).map_err(unwritable)
+    let file = File::create(path).map(BufWriter::new);
+    file.map_err(|problem| Error::unavailable(format!("cannot write {}: {problem}", path.display())))
 }
 
 /// Where seconds come from.

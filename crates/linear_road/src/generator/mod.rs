@@ -26,7 +26,8 @@ pub struct Traffic {
     pub seconds: u32,
     /// Everything random follows from it.
     pub seed: u64,
-    /// New vehicles a second and expressway.
+    /// New vehicles a second and expressway: the mean. Fewer come in the first five minutes, and
+    /// more in the next five.
     pub arrivals: f32,
     /// Queries by report.
     pub queries: f32,
@@ -36,7 +37,8 @@ pub struct Traffic {
     pub accident_every: u32,
     /// Least and greatest number of seconds until an accident is cleared.
     pub cleared_within: (u32, u32),
-    /// Part of the vehicles that come back after they have left.
+    /// Part of the trips that end of which the vehicle comes back. Of the ids of three hours it is
+    /// three fifths, since many trips last beyond them.
     pub reentry: f32,
     /// Part of the accidents in which one car stands alone.
     pub breakdowns: f32,
@@ -56,7 +58,7 @@ impl Traffic {
             query_mix: [50, 10, 40],
             accident_every: 1200,
             cleared_within: (600, 1200),
-            reentry: 0.026,
+            reentry: 0.045,
             breakdowns: 0.1,
             skip: 0,
         }

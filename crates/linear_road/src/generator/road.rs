@@ -21,6 +21,13 @@ const SPEEDS: [(f32, f32); 7] =
 /// Cars in a segment for which the mean speed is looked up; more go no slower.
 const DENSITY_MAX: usize = 221;
 
+/// New cars of each half minute of the first ten, as parts of the mean rate. The first five minutes
+/// are those of the official sample; the next five make up for them.
+const FIRST_ARRIVALS: [f32; 20] = [
+    1.01, 0.85, 0.97, 0.85, 0.81, 0.76, 0.66, 0.67, 0.74, 0.63, 1.205, 1.205, 1.205, 1.205, 1.205, 1.205, 1.205, 1.205,
+    1.205, 1.205,
+];
+
 /// Parts of the lanes 1, 2, 3 that follow on each of them, of 100.
 const NEXT_LANE: [[u32; 2]; 3] = [[34, 74], [21, 80], [28, 68]];
 
@@ -171,7 +178,7 @@ impl Road {
             let car = self.newcomer(vid);
             cars.push(self.enter(car, shown, rows));
         }
-        self.due += self.arrivals;
+        self.due += self.arrivals * FIRST_ARRIVALS.get(now as usize / 30).unwrap_or(&1.0);
         while self.due >= 1.0 {
             self.due -= 1.0;
             let car = self.newcomer(*next_vid);
@@ -253,7 +260,7 @@ impl Road {
                 break (origin, target, direction);
             }
         };
-        let behind = 230 + random.below(315) as i32;
+        let behind = 230 + random.below(316) as i32;
         let haste = 6.8 * random.normal();
         let position = entrance(direction, origin, behind);
         Car { vid, position, haste, stands_until: 0, target, direction, lane: 0, n_reports: 0 }
@@ -320,7 +327,8 @@ impl Road {
         let mean = self.speeds[density];
         // In a jam cars differ less.
         let part = mean / 57.0;
-        let speed = mean + part * (car.haste + 2.5 * self.random.normal());
+        // (A car's speeds deviate by 2.5 with what changing traffic adds.)
+        let speed = mean + part * (car.haste + 2.1 * self.random.normal());
         (speed.clamp(43.0 * part, 75.0) * self.slowed[direction][segment]).max(5.0)
     }
 

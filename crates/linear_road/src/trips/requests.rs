@@ -1,7 +1,7 @@
 //! Made-up requests of a day: clusters of homes, work and shops, rush hours, trips of three
 //! kilometres and more.
 //!
-//! Law: the requests are a function of the seed. Shape of the day and of the city follow what is
+//! Law: the requests are a function of the seed; days of all seeds are of one city. Shape of the day and of the city follow what is
 //! published of Copenhagen's taxis; spreads are tuned so that serial savings come near to the
 //! published ones.
 
@@ -10,6 +10,9 @@ use crate::random::{Random, mix};
 
 /// Requests of a whole day.
 pub(crate) const A_DAY: u32 = 251_000;
+
+/// Everything random in the city follows from it.
+const CITY_SEED: u64 = 1;
 
 /// Metres of the square.
 const SIDE: f64 = 20_000.0;
@@ -65,10 +68,11 @@ fn busy(hour: f64) -> f64 {
     0.04 + bell(7.83, 0.6) + 0.75 * bell(16.33, 0.9) + 0.12 * bell(12.5, 4.0)
 }
 
-/// The requests of a day, each of `1 / part` of them kept, in order of time.
+/// The requests of a day, each of `1 / part` of them kept, in order of time. Another seed is
+/// another day of the same city.
 pub fn day(seed: u64, part: u32) -> Vec<Request> {
+    let city = City::new(&mut Random::new(mix(CITY_SEED)));
     let mut random = Random::new(mix(seed));
-    let city = City::new(&mut random);
     let n = A_DAY / part.max(1);
     let mut times: Vec<i64> = (0..n).map(|_| moment(&mut random)).collect();
     times.sort_unstable();
