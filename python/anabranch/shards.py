@@ -17,7 +17,7 @@ __all__ = ["Branches", "Shards"]
 
 _SCOPES = ("flat", "local", "global")
 _WIDTH_MAX = 2**32 - 1
-_PLANS = ("auto", "flat", "exp", "max", "para")
+_PLANS = ("auto", "flat", "exp", "max", "para", "local")
 
 
 #: Shards for rows to go to: the first so many, those of a list, or a named group.
@@ -26,6 +26,32 @@ _Places = Union[None, int, Sequence[int], Mapping[str, Sequence[int]]]
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and 1 <= value <= _WIDTH_MAX
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _para(plan: str, **options: Any) -> Tuple[Any, ...]:
+    """Options of a parallel split, as the engine takes them."""
+    for name, value in options.items():
+        is_right, what = {"seed": (lambda seed: _is_number(seed) and seed < 2**64, "a number from 0"),
+                          "rate": (_is_rate, "a number of rows a second, above 0"),
+                          "rate_of_one": (_is_rate, "a number of rows a second, above 0"),
+                          }.get(name, (_is_count, "a number from 1"))
+        if value is None:
+            continue
+        if not is_right(value):
+            raise ProgrammingError(f"{name} is {what}, not {value!r}")
+        if plan != "para":
+            raise ProgrammingError(f'{name} is an option of plan="para", not of {plan!r}')
+    seed = options["seed"]
+    return (options["splitters"], options["window"], 0 if seed is None else seed, options["rate"],
+            options["rate_of_one"])
 
 
 def _is_group(value: Any) -> bool:
@@ -176,13 +202,22 @@ class Shards:
         return self._new(self._native.in_time_order())
 
     def split(self, width: int, route: Any, broadcast: Any = None, *, plan: str = "auto",
-              share: float = 0.01) -> "Branches":
+              share: float = 0.01, splitters: Optional[int] = None, window: Optional[int] = None,
+              seed: Optional[int] = None, rate: Optional[float] = None,
+              rate_of_one: Optional[float] = None) -> "Branches":
         """Branches ``0 .. width``: rows for which ``broadcast`` is true go to each, others to that
         of ``route``, or to none if it is NULL.
 
-        ``plan`` is ``flat``, ``exp``, ``max``, ``para`` or ``auto``; all give the same branches.
-        ``share`` is the part of the rows that are broadcast, for ``max``. A text is an expression
-        of SQL: ``split(8, "k % 8", broadcast="k IS NULL")``.
+        ``plan`` is ``auto``, ``flat``, ``exp``, ``max``, ``para`` or ``local``; all give the same
+        branches. ``auto`` goes by the cost model of the shards: in one process as ``local``, the
+        cheapest by measured constants. ``share`` is the part of the rows that are broadcast, as
+        the models take it. A text is an expression of SQL: ``split(8, "k % 8", broadcast="k IS
+        NULL")``. ``explain()`` tells the plan that was chosen, and its modelled cost.
+
+        Options of ``para`` (SCSQ, paper V): ``splitters``, else as many as a ``rate`` in rows a
+        second needs, at most one in each shard; ``window``, rows that go to one splitter together,
+        else doubled while the modelled rate of the router grows; ``seed`` of the choice of a
+        splitter for each window; ``rate_of_one``, that of one splitter of one branch.
         """
         if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= _WIDTH_MAX:
             raise ProgrammingError(f"width is a number of branches from 1 to {_WIDTH_MAX}, not {width!r}",
@@ -191,9 +226,10 @@ class Shards:
             raise ProgrammingError(f"share is a number from 0 to 1, not {share!r}")
         if plan not in _PLANS:
             raise ProgrammingError(f"plan is one of {', '.join(_PLANS)}, not {plan!r}")
+        para = _para(plan, splitters=splitters, window=window, seed=seed, rate=rate, rate_of_one=rate_of_one)
         given = [route] if broadcast is None else [route, broadcast]
         texts, functions = self._texts(given)
-        made = self._native.split(width, texts[0], texts[1] if len(texts) > 1 else None, plan, share, functions)
+        made = self._native.split(width, texts[0], texts[1] if len(texts) > 1 else None, plan, share, para, functions)
         return Branches(made, self)
 
     # -- running -----------------------------------------------------------------------------------
@@ -325,8 +361,8 @@ class Branches:
         return self._of._new(self._native.merge_tree(listed(on), fan_in, inner))
 
     def explain(self) -> str:
-        """The tree that was chosen, what it would cost with a core a node (modelled), and the
-        steps."""
+        """The plan that was chosen, its modelled cost with a core a node and in one process, and
+        the steps."""
         return self._native.explain()
 
     def check(self) -> "Branches":

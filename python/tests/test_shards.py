@@ -183,7 +183,7 @@ def test_rows_of_a_relation_are_read_when_the_program_starts():
 
 def test_branches_by_every_plan_are_the_same():
     answers = []
-    for plan in ("auto", "flat", "exp", "max", "para"):
+    for plan in ("auto", "flat", "exp", "max", "para", "local"):
         split = views(3).split(10, ab.col("ad"), ab.col("n") == 3, plan=plan)
         counts = split.map(lambda branch: branch.tumbling(300).agg(n=ab.len()))
         answers.append(sorted(counts.check().merge().run({"views": ROWS})))
@@ -200,6 +200,28 @@ def test_branches_by_every_plan_are_the_same():
     assert sorted(found) == sorted(at_once.run({"views": ROWS}))
     ordered = split.merge_by_time().run({"views": ROWS}).fetchall()
     assert len(ordered) == len(answers[0]) * broadcast + sum(n != 3 for _, n, _ in ROWS)
+
+
+def test_options_of_a_parallel_split_change_no_branch():
+    def branches(plan="para", **options):
+        return views(3).split(10, ab.col("ad"), ab.col("n") == 3, plan=plan, **options)
+
+    expected = sorted(branches("flat").merge().run({"views": ROWS}))
+    for options in ({"splitters": 1}, {"splitters": 5, "window": 1, "seed": 7}, {"window": 3}, {"rate": 1e6}):
+        assert sorted(branches(**options).merge().run({"views": ROWS})) == expected, options
+    told = branches(splitters=2, window=64, seed=9).explain()
+    assert "parasplit" in told and "2 splitters (given), windows of 64 rows (given), seed 9" in told
+    assert "1 splitters (for the wanted rate)" in branches(rate=1000).explain()
+    assert "one in each shard; the wanted rate needs" in branches(rate=1e9, rate_of_one=1e6).explain()
+    assert "flat, the cheapest in one process" in branches("auto").explain()
+    assert "flat, the cheapest in one process" in branches("local").explain()
+    between = views((2, 2)).split(10, ab.col("ad"), ab.col("n") == 3)
+    assert "exptree, the fastest between processes" in between.explain()
+    for name in ("splitters", "window", "rate"):
+        with pytest.raises(ab.ProgrammingError, match=f"{name} is a number"):
+            branches(**{name: 0})
+    with pytest.raises(ab.ProgrammingError, match='seed is an option of plan="para"'):
+        branches("flat", seed=3)
 
 
 def test_rows_go_to_the_shards_that_an_expression_names():

@@ -16,7 +16,8 @@ use anabranch_engine::Error;
 use anabranch_engine::frame::{col, lit};
 use anabranch_shards::split::cost::{Shares, exptree, maxtree};
 use anabranch_shards::split::local::{LocalCosts, MeasuredSplit};
-use anabranch_shards::{Layout, Shards, SplitPlan};
+use anabranch_shards::split::para::doubled_window;
+use anabranch_shards::{Carry, Layout, ParaOptions, Shards, SplitPlan};
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field, Schema};
 use clap::Args;
@@ -53,7 +54,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         cases.extend([0.0, 0.005].map(|share| flat(width, share, options.batch)));
         cases.push((SplitPlan::Exp, width, 0.005, options.batch));
         cases.push((SplitPlan::Max(Shares::broadcast(0.005)), width, 0.005, options.batch));
-        cases.push((SplitPlan::Para, width, 0.005, options.batch));
+        cases.push((SplitPlan::PARA, width, 0.005, options.batch));
     }
     cases.extend([0.05, 0.2, 1.0].map(|share| flat(64, share, options.batch)));
     cases.extend([256, 1_024, 65_536].map(|batch| flat(64, 0.005, batch)));
@@ -61,7 +62,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         let (line, split) = case(options, plan, width, share, batch).map_err(|error| error.to_string())?;
         lines.push(line);
         // (What parasplit adds is movement of whole batches, which the model has no constant for.)
-        if plan != SplitPlan::Para {
+        if !matches!(plan, SplitPlan::Para(_)) {
             measured.push(split);
         }
     }
@@ -72,8 +73,57 @@ pub fn run(options: &Options) -> Result<(), String> {
         "bench": "split", "case": "constants", "batch_ns": costs.batch, "row_ns": costs.row, "copy_ns": costs.copy,
         "greatest_error": error,
     }));
+    for carry in [Carry::Batches, Carry::Wire] {
+        lines.extend(routers(carry).map_err(|error| error.to_string())?);
+    }
     println!("kept in {}", report::keep("split", &lines)?.display());
     Ok(())
+}
+
+/// The router of a parallel split by the rows of its windows, which are doubled while its rate
+/// grows: medians of five runs (SCSQ, paper V; section 2.7 of the notes).
+fn routers(carry: Carry) -> Result<Vec<Value>, Error> {
+    let name = if carry == Carry::Wire { "bytes" } else { "batches" };
+    let (mut lines, mut failure) = (Vec::new(), None);
+    let rate = |window: u32| -> f64 {
+        let rates = (0..5).map(|_| router_rate(window, carry)).collect::<Result<Vec<f64>, Error>>();
+        let rate = rates.map(|rates| Spread::of(rates).median).unwrap_or_else(|error| {
+            failure = Some(error);
+            0.0
+        });
+        let nanos = 1e9 * f64::from(window) / rate;
+        println!("router, windows of {window} rows as {name}: {:.0} M rows/s, {nanos:.0} CPU ns a window", rate / 1e6);
+        lines.push(json!({
+            "bench": "split", "case": "router", "carry": name, "window": window, "rows_per_s": rate,
+            "cpu_ns_per_window": nanos,
+        }));
+        rate
+    };
+    let chosen = doubled_window(ROUTED_BYTES, rate);
+    println!("router, as {name}: windows of {chosen} rows");
+    lines.push(json!({ "bench": "split", "case": "router window", "carry": name, "window": chosen }));
+    failure.map_or(Ok(lines), Err)
+}
+
+/// Bytes of a routed row: three numbers.
+const ROUTED_BYTES: f64 = 24.0;
+
+/// Rows for each second of a router's CPU time. The router is alone in its shard.
+fn router_rate(window: u32, carry: Carry) -> Result<f64, Error> {
+    const BATCHES: usize = 40;
+    let given = batches(65_536, 65_536, 0.0);
+    let fields = ["place", "x", "all"].map(|name| Field::new(name, DataType::Int64, true));
+    let rows = Shards::source("rows", Schema::new(fields.to_vec()), Layout::flat(2));
+    let options = ParaOptions { splitters: Some(1), window: Some(window), ..ParaOptions::CHOSEN };
+    let branches = rows.split(2, col("place") % lit(2i64), None, SplitPlan::Para(options)).placed(&[1]);
+    let mut run = branches.merge().run_with(carry)?;
+    for _ in 0..BATCHES {
+        run.push("rows", 0, given[0].clone())?;
+    }
+    run.finish()?;
+    let spent =
+        run.profile().iter().filter(|step| step.action == "spray").map(|step| step.counts.cpu_nanos).sum::<u64>();
+    Ok((BATCHES * 65_536) as f64 * 1e9 / spent as f64)
 }
 
 /// Rows whose third column says whether they are broadcast.

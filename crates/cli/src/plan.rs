@@ -88,7 +88,7 @@ fn answer(
     }
     let planned = PlannedShards::new(program, session, layout)?;
     if explain {
-        return Ok(Answer { explained: planned.program.explain()?, rows: None, moved: vec![], profile: None });
+        return Ok(Answer { explained: planned.explain()?, rows: None, moved: vec![], profile: None });
     }
     if !unchecked {
         planned.program.check()?;

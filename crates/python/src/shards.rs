@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 
 use anabranch_engine::frame::{Events, Frame as EngineFrame};
 use anabranch_shards::planned::MoveExpr;
-use anabranch_shards::split::cost::Shares;
 use anabranch_shards::{
-    Branches as EngineBranches, Layout, Move, Processes, ShardGroup, ShardScope, Shards as Program, SplitPlan, To,
+    Branches as EngineBranches, Layout, Move, ParaOptions, Processes, ShardGroup, ShardScope, Shards as Program,
+    SplitForm, To,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -24,6 +24,10 @@ use crate::rows::Rows;
 
 /// Functions that expressions call, by name.
 type Functions<'py> = Vec<(String, PyRef<'py, Function>)>;
+
+/// Options of a parallel split: splitters, rows of a window, seed, wanted rows a second, and those of
+/// one splitter of one branch.
+type ParaNumbers = (Option<u32>, Option<u32>, u64, Option<f64>, Option<f64>);
 
 /// A stream in several shards, as a plan. Immutable.
 #[pyclass(frozen, module = "anabranch._native")]
@@ -162,9 +166,10 @@ impl Shards {
         Shards::checked(py, self.program.multicast_to(exprs[0].clone()))
     }
 
-    /// Branches `0 .. width` by a plan: flat, exp, max, para or auto; for `max` the part of the
-    /// rows that are broadcast, from 0 to 1.
-    #[pyo3(signature = (width, route, broadcast, plan, shares, functions))]
+    /// Branches `0 .. width` by a plan: auto, flat, exp, max, para or local. `share` is the part of
+    /// the rows that are broadcast, from 0 to 1, as cost models take it; `para` are splitters,
+    /// window, seed, rate and rate of one splitter, for a parallel split.
+    #[pyo3(signature = (width, route, broadcast, plan, share, para, functions))]
     #[expect(clippy::too_many_arguments, reason = "they are those of a split")]
     fn split(
         &self,
@@ -173,7 +178,8 @@ impl Shards {
         route: String,
         broadcast: Option<String>,
         plan: &str,
-        shares: Option<f64>,
+        share: f64,
+        para: ParaNumbers,
         functions: Functions<'_>,
     ) -> PyResult<Branches> {
         let texts: Vec<String> = std::iter::once(route).chain(broadcast).collect();
@@ -185,14 +191,16 @@ impl Shards {
             broadcast.iter().try_for_each(|broadcast| MoveExpr::Broadcast.check(&self.program, broadcast))
         });
         checked.map_err(|error| raised(py, &error, None))?;
-        let plan = match plan {
-            "flat" => SplitPlan::Flat,
-            "exp" => SplitPlan::Exp,
-            "max" => SplitPlan::Max(Shares::broadcast(shares.unwrap_or(0.01))),
-            "para" => SplitPlan::Para,
-            _ => SplitPlan::Auto,
+        let form = SplitForm::ALL.into_iter().find(|form| form.name() == plan);
+        let form = form.ok_or_else(|| PyValueError::new_err(format!("there is no plan {plan}")))?;
+        let form = match form {
+            SplitForm::Para(_) => {
+                let (splitters, window, seed, rate, rate_of_one) = para;
+                SplitForm::Para(ParaOptions { splitters, window, seed, rate, rate_of_one, share })
+            }
+            form => form.with_share(share),
         };
-        Branches::checked(py, self.program.split(width, route, broadcast, plan))
+        Branches::checked(py, self.program.split(width, route, broadcast, form.into()))
     }
 
     /// The steps, and where rows lie after each.
@@ -261,7 +269,7 @@ impl Branches {
         Shards::checked(py, asked.checked(made)?)
     }
 
-    /// The tree that was chosen, what it would cost, and the steps.
+    /// The plan that was chosen, its modelled cost, and the steps.
     fn explain(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.branches.explain()).map_err(|error| raised(py, &error, None))
     }

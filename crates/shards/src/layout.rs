@@ -183,6 +183,11 @@ impl Layout {
         self.processes * self.threads
     }
 
+    /// Number of processes.
+    pub fn processes(self) -> usize {
+        self.processes
+    }
+
     /// Shards of each process.
     pub fn threads(self) -> usize {
         self.threads

@@ -75,6 +75,7 @@ mod tasks;
 mod traffic;
 mod worker;
 
+pub use anabranch_plan::program::{ParaOptions, SplitForm};
 pub use counts::StepCounts;
 pub use dataset::Dataset;
 pub use datasets::Datasets;

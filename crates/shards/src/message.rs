@@ -1,5 +1,7 @@
 //! What crosses between shards, and from shards to the client: rows, promises, and nothing else.
 
+use std::ops::Range;
+
 use anabranch_batch::{Batch, Time, wire};
 use anabranch_engine::frame::Item;
 
@@ -20,7 +22,8 @@ pub struct Message {
     pub from: usize,
     /// Rows or a promise.
     pub load: Load,
-    /// Bytes of the rows in the wire form, measured once.
+    /// Bytes of the rows in the wire form, measured once: where the rows were made. A window has its
+    /// part of its batch's bytes.
     pub bytes: usize,
     /// The process that waits for an acknowledgement; none for messages of the same process, and
     /// for the message that engaged this process.
@@ -31,6 +34,8 @@ pub struct Message {
 pub enum Load {
     /// Rows.
     Rows(Batch),
+    /// The rows of a range of a batch, not cut out yet.
+    Window(Batch, Range<usize>),
     /// Rows, in either form, that are in each of these branches.
     Branches(Box<Load>, Vec<i64>),
     /// Rows in the wire form.
@@ -55,10 +60,19 @@ impl Load {
     fn size_bytes(&self) -> usize {
         match self {
             Load::Rows(batch) => wire::length_in_bytes(batch),
+            Load::Window(batch, rows) => share(wire::length_in_bytes(batch), rows.len(), batch.len()),
             Load::Wire(bytes) => bytes.len(),
             Load::Branches(rows, branches) => rows.size_bytes() + size_of_val(branches.as_slice()),
             Load::Frontier(_) | Load::Stop => 0,
         }
+    }
+}
+
+/// The part of a batch's bytes that is that of some of its rows.
+pub fn share(bytes: usize, rows: usize, of: usize) -> usize {
+    match rows == of {
+        true => bytes,
+        false => (bytes as u128 * rows as u128).div_ceil(of.max(1) as u128) as usize,
     }
 }
 

@@ -12,9 +12,7 @@ use anabranch_batch::types::narrowed;
 use anabranch_batch::{Batch, Diffs, TextLimit, Times};
 use anabranch_engine::frame::{Events, Expr};
 use anabranch_engine::{Error, Interrupt, Rows, Session};
-use anabranch_plan::program::{
-    MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedSplit, Program, SplitForm, StepAction, read,
-};
+use anabranch_plan::program::{MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedSplit, Program, StepAction, read};
 use anabranch_sql::column_type_name;
 use anabranch_sql::output::shown_schema;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -23,8 +21,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use crate::layout::{Layout, Move, ShardGroup, ShardScope, To};
 use crate::program::Shards;
 use crate::run::{RunOutcome, ShardRun};
-use crate::split::SplitPlan;
-use crate::split::cost::Shares;
+use crate::split::Branches;
 
 /// Rows that one shard gets at once, at most.
 const ROWS_PER_PIECE: usize = 4096;
@@ -45,6 +42,8 @@ pub struct PlannedShards {
     pub program: Shards,
     /// What it reads.
     pub relations: Vec<ReadRelation>,
+    /// Steps that split, with the plan that was chosen for each and its modelled cost.
+    pub splits: Vec<(String, String)>,
 }
 
 /// A program from its Python form.
@@ -63,6 +62,7 @@ impl PlannedShards {
     pub fn new(program: &Program, session: &mut Session, layout: Layout) -> Result<PlannedShards, Error> {
         let mut built: Vec<Shards> = Vec::new();
         let mut relations: Vec<ReadRelation> = Vec::new();
+        let mut splits = Vec::new();
         for (number, step) in program.steps.iter().enumerate() {
             let next = match &step.action {
                 StepAction::Relation { relation, columns } => {
@@ -92,7 +92,17 @@ impl PlannedShards {
                     }
                 }
                 StepAction::Multicast { input, targets } => multicast(&built[*input], targets),
-                StepAction::Split { input, split } => split_merged(&built[*input], split),
+                StepAction::Split { input, split } => match branches(&built[*input], split) {
+                    Err(error) => Shards::failed(error),
+                    Ok(branches) => {
+                        // (An error of the branches is that of the step, which is told below.)
+                        splits.extend(branches.explain_plan().ok().map(|plan| (step.name.clone(), plan)));
+                        match split.merge {
+                            MergeOrder::Any => branches.merge(),
+                            MergeOrder::Time => branches.merge_by_time(),
+                        }
+                    }
+                },
             };
             next.step().map_err(|mut error| {
                 error.message = format!("step \"{}\": {}", step.name, error.message);
@@ -101,7 +111,16 @@ impl PlannedShards {
             built.push(next);
         }
         let program = built.pop().ok_or_else(|| Error::invalid("a program without steps"))?;
-        Ok(PlannedShards { program, relations })
+        Ok(PlannedShards { program, relations, splits })
+    }
+
+    /// The plan of each split, then the steps of the program and where rows lie after each.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn explain(&self) -> Result<String, Error> {
+        let splits = self.splits.iter().map(|(step, plan)| format!("{step}: {plan}\n"));
+        Ok(splits.chain([self.program.explain()?]).collect())
     }
 
     /// Runs the program to its end: its rows, and the run, which says what was moved. It fails with
@@ -240,26 +259,15 @@ fn targets(to: &MoveTargets) -> To {
     }
 }
 
-fn split_merged(rows: &Shards, split: &PlannedSplit) -> Shards {
-    let plan = match split.form {
-        SplitForm::Auto => SplitPlan::Auto,
-        SplitForm::Flat => SplitPlan::Flat,
-        SplitForm::Exp => SplitPlan::Exp,
-        SplitForm::Max { share } => SplitPlan::Max(Shares::broadcast(share)),
-        SplitForm::Para => SplitPlan::Para,
-    };
+/// The branches of a split.
+fn branches(rows: &Shards, split: &PlannedSplit) -> Result<Branches, Error> {
     let broadcast = split.broadcast.as_ref().map(|text| expression(rows, text, MoveExpr::Broadcast)).transpose();
-    let branches = expression(rows, &split.route, MoveExpr::Route)
-        .and_then(|route| Ok(rows.split(split.width, route, broadcast?, plan)))
-        .map(|branches| match &split.places {
-            Some(places) => branches.placed(places),
-            None => branches,
-        })
-        .map(|branches| match split.merge {
-            MergeOrder::Any => branches.merge(),
-            MergeOrder::Time => branches.merge_by_time(),
-        });
-    branches.unwrap_or_else(Shards::failed)
+    let route = expression(rows, &split.route, MoveExpr::Route)?;
+    let branches = rows.split(split.width, route, broadcast?, split.form.into());
+    Ok(match &split.places {
+        Some(places) => branches.placed(places),
+        None => branches,
+    })
 }
 
 /// A text of SQL as an expression over the columns of a step. A text that is a column's name is the

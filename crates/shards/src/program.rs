@@ -19,6 +19,7 @@ use crate::appending;
 use crate::dataset::Dataset;
 use crate::layout::{Layout, Move};
 use crate::row_alone;
+use crate::split::para::Spraying;
 
 /// Names of a query's inputs, in order.
 pub(crate) const INPUTS: [&str; 2] = ["left", "right"];
@@ -101,8 +102,8 @@ pub enum ActionKind {
     Broadcast,
     /// A copy to each that a function of the row names.
     Multicast(Targets),
-    /// Whole batches, unopened, to any.
-    Spray,
+    /// Whole windows, unopened, to splitters chosen at random.
+    Spray(Spraying),
     /// One level of a split: rows of a node to its children, as their column `route` says, or to
     /// each.
     Split {
@@ -120,6 +121,11 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
+    /// Whether rows are handed on as whole batches, or ranges of them: neither read nor copied.
+    pub(crate) fn hands_on(&self) -> bool {
+        matches!(self, ActionKind::Deal | ActionKind::Broadcast | ActionKind::Spray(_))
+    }
+
     /// Its name in plans.
     pub fn name(&self) -> &'static str {
         match self {
@@ -128,7 +134,7 @@ impl ActionKind {
             ActionKind::Deal => "reshard by batches",
             ActionKind::Broadcast => "broadcast",
             ActionKind::Multicast(_) => "multicast",
-            ActionKind::Spray => "spray",
+            ActionKind::Spray(_) => "spray",
             ActionKind::Split { .. } => "split",
             ActionKind::ToBranch => "to branches",
         }

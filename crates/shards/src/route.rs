@@ -4,9 +4,10 @@
 //! it came in: what takes a row back follows it. Rows of one shard keep their order. Hashes that a
 //! batch holds are not computed again.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use anabranch_batch::{Batch, hash, parts_of, route};
+use anabranch_batch::{Batch, parts_of};
 use anabranch_engine::Error;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
@@ -38,8 +39,10 @@ pub struct Movement<'a> {
 pub struct RoutedRows {
     /// The shard.
     pub target: usize,
-    /// The rows.
+    /// The rows; of a window, those of its batch.
     pub rows: Batch,
+    /// The rows of `rows` that are meant; `None` for all.
+    pub window: Option<Range<usize>>,
     /// The branches that the rows are in, each of them in all; `None` if the rows themselves say
     /// where they are.
     pub branches: Option<Vec<i64>>,
@@ -57,7 +60,7 @@ pub fn routed(
     shard: usize,
     dealt: &mut Dealt,
 ) -> Result<Vec<RoutedRows>, Error> {
-    let as_they_are = |(target, rows): (usize, Batch)| RoutedRows { target, rows, branches: None };
+    let as_they_are = |(target, rows): (usize, Batch)| RoutedRows { target, rows, window: None, branches: None };
     let mut handed = Vec::new();
     let Movement { kind, reach, schema, sequence } = *movement;
     let parts = match kind {
@@ -92,7 +95,7 @@ pub fn routed(
             if let Some((node, rows)) = all {
                 for piece in handed::pieces(&rows) {
                     handed.extend(by_shard(level.children(node), layout, shard_of).map(|(target, branches)| {
-                        RoutedRows { target, rows: piece.clone(), branches: Some(branches) }
+                        RoutedRows { target, rows: piece.clone(), window: None, branches: Some(branches) }
                     }));
                 }
             }
@@ -122,9 +125,11 @@ pub fn routed(
         }
         // (Which splitter is chosen does not matter to rows: those behind it go by their own
         // columns.)
-        ActionKind::Spray => {
-            let random = hash::spread(hash::spread(sequence + 1).wrapping_add(shard as u64 + 1));
-            return Ok(vec![as_they_are((route(random, layout.shards()), batch.clone()))]);
+        ActionKind::Spray(spraying) => {
+            let windows = spraying.windows(batch.len(), layout, shard, sequence);
+            let as_window =
+                |(target, window)| RoutedRows { target, rows: batch.clone(), window: Some(window), branches: None };
+            return Ok(windows.map(as_window).collect());
         }
     };
     let parts = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
@@ -289,6 +294,7 @@ mod tests {
     use arrow::datatypes::Field;
 
     use super::*;
+    use crate::split::para::Spraying;
     use anabranch_batch::{Diffs, Times};
 
     fn batch(rows: usize, columns: usize) -> Batch {
@@ -299,10 +305,12 @@ mod tests {
 
     fn sprayed(batch: &Batch, sequence: u64, shards: usize) -> (usize, Batch) {
         let schema = Schema::new(Vec::<Field>::new());
-        let movement = Movement { kind: &ActionKind::Spray, reach: &Move::FLAT, schema: &schema, sequence };
+        let spraying = Spraying { splitters: shards as u32, window: 100_000, seed: 0 };
+        let movement = Movement { kind: &ActionKind::Spray(spraying), reach: &Move::FLAT, schema: &schema, sequence };
         let mut parts = routed(batch, &movement, Layout::flat(shards), 0, &mut Dealt::default()).unwrap();
         assert_eq!(parts.len(), 1);
-        let RoutedRows { target, rows, .. } = parts.remove(0);
+        let RoutedRows { target, rows, window, .. } = parts.remove(0);
+        assert_eq!(window, Some(0..rows.len()));
         (target, rows)
     }
 

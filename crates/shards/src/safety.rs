@@ -192,7 +192,7 @@ fn derive_move(step: &ProgramStep, kind: &ActionKind, reach: &Move, input: &Know
             Spread::Placed { column: BRANCH.to_owned(), shards: shards.to_vec() }
         }
         ActionKind::Split { .. } | ActionKind::ToBranch => Spread::ByNumber(BRANCH.to_owned()),
-        ActionKind::Reshard | ActionKind::Deal | ActionKind::Multicast(_) | ActionKind::Spray => Spread::Arbitrary,
+        ActionKind::Reshard | ActionKind::Deal | ActionKind::Multicast(_) | ActionKind::Spray(_) => Spread::Arbitrary,
     };
     // (Copies in one shard are as many as they were.)
     let copies_some = matches!(kind, ActionKind::Broadcast) && reach.to != To::Same && !reach.to.is_one();

@@ -26,6 +26,9 @@ pub struct Task {
     /// Whether it is a query of SQL over rows that all lie in the first shard: others do not ask
     /// it, as an aggregate of nothing is a row.
     pub is_first_only: bool,
+    /// Whether its rows are measured where it makes them: a movement behind it hands batches on,
+    /// and reads no row.
+    pub is_measured: bool,
 }
 
 impl Tasks {
@@ -35,6 +38,14 @@ impl Tasks {
         let mut places = BTreeMap::new();
         tasks.add(program.step()?, &mut places)?;
         tasks.check_names()?;
+        // (Readers have greater numbers than what they read.)
+        for place in (0..tasks.list.len()).rev() {
+            let is_measured = tasks.list[place].readers.iter().any(|(reader, _)| {
+                let reader = &tasks.list[*reader];
+                reader.passes_bytes() && reader.is_measured || reader.hands_on()
+            });
+            tasks.list[place].is_measured = is_measured;
+        }
         let mut known = KnownSteps::new();
         for task in &mut tasks.list {
             if let Verb::Query { frame } = &task.step.verb
@@ -88,7 +99,7 @@ impl Tasks {
         }
         let key = step.key.iter().map(|name| step.schema.index_of(name));
         let key = key.collect::<Result<Vec<_>, _>>().map_err(|error| Error::internal(error.to_string()))?;
-        self.list.push(Task { step: Arc::clone(step), readers: vec![], key, is_first_only: false });
+        self.list.push(Task { step: Arc::clone(step), readers: vec![], key, is_first_only: false, is_measured: false });
         places.insert(Arc::as_ptr(step), place);
         Ok(place)
     }
@@ -105,6 +116,16 @@ impl Tasks {
 }
 
 impl Task {
+    /// Whether it moves whole batches, or ranges of them.
+    pub fn hands_on(&self) -> bool {
+        matches!(&self.step.verb, Verb::Move { kind, .. } if kind.hands_on())
+    }
+
+    /// Whether its rows have the bytes of those that it takes.
+    fn passes_bytes(&self) -> bool {
+        matches!(self.step.verb, Verb::Rekey) && self.step.key.is_empty()
+    }
+
     /// Its name, if it is a source.
     pub fn source_name(&self) -> Option<&str> {
         match &self.step.verb {

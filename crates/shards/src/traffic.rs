@@ -83,7 +83,8 @@ impl Traffic {
     pub fn arrived(&self, from: usize, bytes: usize) -> Option<usize> {
         let mut state = self.lock();
         state.under_way += 1;
-        state.bytes_under_way += bytes;
+        // (The number is the sender's, and may be any.)
+        state.bytes_under_way = state.bytes_under_way.saturating_add(bytes);
         if self.process == CLIENT || state.engaged_by.is_some() {
             return Some(from);
         }

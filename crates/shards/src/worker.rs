@@ -19,7 +19,7 @@ use crate::appending::Dealt;
 use crate::counts::StepCounts;
 use crate::in_time::InTime;
 use crate::layout::Move;
-use crate::message::{Carry, Load, Message, Said};
+use crate::message::{Carry, Load, Message, Said, share};
 use crate::moved::Distance;
 use crate::program::{ActionKind, BRANCH, INPUTS, ProgramStep, Verb};
 use crate::recent_branches::RecentBranches;
@@ -125,13 +125,25 @@ struct Place<'s> {
     dealt: Dealt,
 }
 
+/// What waits for a step of its shard.
+struct Waiting {
+    /// The step.
+    task: usize,
+    /// Which of its inputs.
+    port: usize,
+    /// What it takes.
+    item: Item,
+    /// Bytes of the rows in the wire form; `None` where nothing behind the step asks for them.
+    bytes: Option<usize>,
+}
+
 struct Shard<'p, 's> {
     post: &'p Post,
     /// The branches at work.
     branches: &'p mut RecentBranches,
     places: Vec<Place<'s>>,
-    /// Rows and promises for steps of this shard: step, input, what.
-    waiting: VecDeque<(usize, usize, Item)>,
+    /// Rows and promises for steps of this shard.
+    waiting: VecDeque<Waiting>,
     /// Batches sent so far.
     batches: u64,
     /// CPU time of the thread when it was last read, in nanoseconds.
@@ -142,7 +154,7 @@ struct Shard<'p, 's> {
 
 impl Shard<'_, '_> {
     fn receive(&mut self, message: Message) -> Result<(), Error> {
-        let Message { task, from, load, .. } = message;
+        let Message { task, from, load, bytes, .. } = message;
         self.clock = thread_nanos();
         match load {
             Load::Branches(rows, branches) => {
@@ -151,21 +163,22 @@ impl Shard<'_, '_> {
                 let mut constants = std::mem::take(&mut self.constants);
                 let handed: Vec<Batch> = constants.in_branches(&batch, place, &branches).collect();
                 self.constants = constants;
-                handed.into_iter().try_for_each(|rows| self.emit(task, Item::Rows(rows)))?;
+                let own = bytes.saturating_sub(size_of_val(branches.as_slice()));
+                handed.into_iter().try_for_each(|rows| self.hand_on(task, Item::Rows(rows), Some(own)))?;
             }
             Load::Frontier(time) => self.hear(task, from, time)?,
             Load::Stop => {}
-            rows => self.emit(task, Item::Rows(rows_of(rows)?))?,
+            rows => self.hand_on(task, Item::Rows(rows_of(rows)?), Some(bytes))?,
         }
         self.charge(task);
-        while let Some((task, port, item)) = self.waiting.pop_front() {
+        while let Some(Waiting { task, port, item, bytes }) = self.waiting.pop_front() {
             if let Item::Rows(batch) = &item {
                 let rows = batch.len() as u64;
                 self.count(task, |counts| {
                     (counts.rows_in, counts.batches_in) = (counts.rows_in + rows, counts.batches_in + 1)
                 });
             }
-            self.take(task, port, item)?;
+            self.take(task, port, item, bytes)?;
             self.charge(task);
         }
         Ok(())
@@ -206,8 +219,22 @@ impl Shard<'_, '_> {
         Ok(())
     }
 
-    /// Hands what a step yields to its readers; without readers it is the result.
+    /// Hands what a step has made to its readers. Rows are measured here if a movement behind hands
+    /// them on: that one reads no row, so its cost is that of a batch.
     fn emit(&mut self, task: usize, item: Item) -> Result<(), Error> {
+        match item {
+            Item::Rows(batch) if self.post.tasks.list[task].is_measured => {
+                let batch = batch.compact();
+                let bytes = wire::length_in_bytes(&batch);
+                self.hand_on(task, Item::Rows(batch), Some(bytes))
+            }
+            item => self.hand_on(task, item, None),
+        }
+    }
+
+    /// Hands what a step yields to its readers, with the bytes of its rows; without readers it is
+    /// the result.
+    fn hand_on(&mut self, task: usize, item: Item, bytes: Option<usize>) -> Result<(), Error> {
         if let Item::Rows(batch) = &item {
             let rows = batch.len() as u64;
             self.count(task, |counts| {
@@ -220,26 +247,31 @@ impl Shard<'_, '_> {
             return Ok(());
         }
         for &(reader, port) in readers {
-            self.waiting.push_back((reader, port, item.clone()));
+            self.waiting.push_back(Waiting { task: reader, port, item: item.clone(), bytes });
         }
         Ok(())
     }
 
-    fn take(&mut self, task: usize, port: usize, item: Item) -> Result<(), Error> {
+    fn take(&mut self, task: usize, port: usize, item: Item, bytes: Option<usize>) -> Result<(), Error> {
         let step = Arc::clone(&self.post.tasks.list[task].step);
         match (&step.verb, item) {
-            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, reach, batch),
+            (Verb::Move { kind, reach }, Item::Rows(batch)) => self.send_rows(task, kind, reach, batch, bytes),
             (Verb::Move { reach, .. }, Item::Frontier(time)) => {
                 for target in step.layout.peers(self.post.shard, reach.scope) {
                     self.send(target, Message::new(task, self.post.shard, Load::Frontier(time)));
                 }
                 Ok(())
             }
+            (Verb::Rekey, Item::Rows(batch)) if step.key.is_empty() => {
+                let is_as_it_was = batch.present().is_none() && batch.key().is_none();
+                let batch = batch.compact().without_key();
+                match is_as_it_was {
+                    true => self.hand_on(task, Item::Rows(batch), bytes),
+                    false => self.emit(task, Item::Rows(batch)),
+                }
+            }
             (Verb::Rekey, Item::Rows(batch)) => {
-                let batch = match step.key.is_empty() {
-                    true => batch.compact().without_key(),
-                    false => self.keyed(task, batch),
-                };
+                let batch = self.keyed(task, batch);
                 self.emit(task, Item::Rows(batch))
             }
             (Verb::Choose(places), Item::Rows(batch)) => self.emit(task, Item::Rows(batch.compact().project(places))),
@@ -300,7 +332,15 @@ impl Shard<'_, '_> {
         batch.compact().with_key(key)
     }
 
-    fn send_rows(&mut self, task: usize, kind: &ActionKind, reach: &Move, batch: Batch) -> Result<(), Error> {
+    /// Sends rows to the shards of a movement. `bytes` are those of the batch, if they are known.
+    fn send_rows(
+        &mut self,
+        task: usize,
+        kind: &ActionKind,
+        reach: &Move,
+        batch: Batch,
+        bytes: Option<usize>,
+    ) -> Result<(), Error> {
         let batch = match kind {
             ActionKind::Redistribute => self.keyed(task, batch),
             _ => batch.compact(),
@@ -314,18 +354,26 @@ impl Shard<'_, '_> {
             self.emit(task, Item::Errors(errors))?;
         }
         for part in routed(&batch, &movement, layout, here, &mut self.places[task].dealt)? {
-            let RoutedRows { target, rows: part, branches } = part;
-            let (rows, listed) = (part.len() as u64, branches.as_ref().map_or(0, |branches| 8 * branches.len()));
-            let bytes = wire::length_in_bytes(&part) + listed;
+            let RoutedRows { target, rows: part, window, branches } = part;
+            let listed = branches.as_ref().map_or(0, |branches| 8 * branches.len());
+            let rows = window.as_ref().map_or(part.len(), ExactSizeIterator::len);
+            let bytes = match bytes {
+                // (Only the header of a batch that is handed on is read: texts are measured row by row.)
+                Some(bytes) if kind.hands_on() => share(bytes, rows, part.len()),
+                _ => wire::length_in_bytes(&part) + listed,
+            };
             let distance = match (target == here, layout.process(here) == layout.process(target)) {
                 (true, _) => Distance::Kept,
                 (_, true) => Distance::Near,
                 (_, false) => Distance::Far,
             };
-            self.count(task, |counts| counts.moved.count(distance, rows, bytes as u64));
-            let rows = match self.post.carry {
-                Carry::Wire if target != here => wired(&part)?,
-                _ => Load::Rows(part),
+            self.count(task, |counts| counts.moved.count(distance, rows as u64, bytes as u64));
+            let window = window.filter(|window| window.len() < part.len());
+            let rows = match (self.post.carry, window) {
+                (Carry::Wire, Some(window)) if target != here => wired(&part.slice(window.start, window.len()))?,
+                (Carry::Wire, None) if target != here => wired(&part)?,
+                (_, Some(window)) => Load::Window(part, window),
+                (_, None) => Load::Rows(part),
             };
             let load = match branches {
                 Some(branches) => Load::Branches(Box::new(rows), branches),
@@ -352,6 +400,7 @@ fn wired(rows: &Batch) -> Result<Load, Error> {
 fn rows_of(load: Load) -> Result<Batch, Error> {
     match load {
         Load::Rows(batch) => Ok(batch),
+        Load::Window(batch, rows) => Ok(batch.slice(rows.start, rows.len())),
         Load::Wire(bytes) => wire::read(&bytes).map_err(|error| Error::internal(error.to_string())),
         _ => Err(Error::internal("rows of a message that holds none")),
     }

@@ -17,12 +17,15 @@ mod patterns;
 mod query;
 mod read;
 mod read_arguments;
+mod read_split;
 mod read_tokens;
 mod shares;
+mod split;
 pub mod text;
 
 pub use cut::{Cut, cut};
 pub use read::{ReadProgram, read};
+pub use split::{ParaOptions, PlannedSplit, SplitForm};
 
 /// What the rows of a query's inputs are called in its text.
 pub const TABLES: [&str; 2] = ["shard", "other"];
@@ -97,41 +100,6 @@ pub enum StepAction {
         /// How.
         split: PlannedSplit,
     },
-}
-
-/// A split in a program. Expressions are texts of SQL over the input's columns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedSplit {
-    /// Branches.
-    pub width: u32,
-    /// The branch of a row.
-    pub route: String,
-    /// Whether a row goes to all branches.
-    pub broadcast: Option<String>,
-    /// How rows are split.
-    pub form: SplitForm,
-    /// The shards that branches lie in, by turns; `None` for all.
-    pub places: Option<Vec<usize>>,
-    /// How branches become one stream.
-    pub merge: MergeOrder,
-}
-
-/// How rows are split; all forms give the same branches.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SplitForm {
-    /// A tree if rows are broadcast, else in one step.
-    Auto,
-    /// In one step.
-    Flat,
-    /// By a tree of fan-outs 2, 4, 8 ..
-    Exp,
-    /// By the widest tree whose nodes cost no more than its root.
-    Max {
-        /// The part of the rows that are broadcast, from 0 to 1.
-        share: f64,
-    },
-    /// Whole batches to splitters chosen at random.
-    Para,
 }
 
 /// In which order rows of branches are merged.
@@ -210,26 +178,6 @@ impl MoveScope {
             MoveScope::Flat => "flat",
             MoveScope::Local => "local",
             MoveScope::Global => "global",
-        }
-    }
-}
-
-impl SplitForm {
-    /// The part of the rows that are broadcast, where none is said.
-    pub const SHARE: f64 = 0.01;
-
-    /// All of them, the usual one first.
-    pub const ALL: [SplitForm; 5] =
-        [SplitForm::Auto, SplitForm::Flat, SplitForm::Exp, SplitForm::Max { share: SplitForm::SHARE }, SplitForm::Para];
-
-    /// Its name in programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            SplitForm::Auto => "auto",
-            SplitForm::Flat => "flat",
-            SplitForm::Exp => "exp",
-            SplitForm::Max { .. } => "max",
-            SplitForm::Para => "para",
         }
     }
 }

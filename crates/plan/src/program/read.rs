@@ -14,11 +14,9 @@
 use std::collections::BTreeMap;
 
 use super::read_arguments::{Arguments, ShardList, shown};
+use super::read_split;
 use super::read_tokens::{ProgramToken, TokenKind, tokens};
-use super::{MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
-
-/// Options of a split, as the Python package names them.
-const SPLIT_OPTIONS: &[&str] = &["broadcast", "plan", "share"];
+use super::{MergeOrder, MoveKind, MoveScope, MoveTargets, PlannedStep, Program, StepAction};
 
 /// A program that was read, or the line of the fault and what it is.
 pub type ReadProgram = Result<Program, (usize, String)>;
@@ -333,7 +331,7 @@ impl Reader {
 fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<StepAction, String> {
     let known: &[&str] = match verb {
         "redistribute" | "reshard" | "broadcast" => &["scope", "shards"],
-        "split" => SPLIT_OPTIONS,
+        "split" => read_split::OPTIONS,
         _ => &[],
     };
     let named = || arguments.options.keys().chain(arguments.groups.keys());
@@ -346,7 +344,7 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
     }
     match (verb, input) {
         ("multicast", Some(input)) => return multicast(input, arguments),
-        ("split", Some(input)) => return split(input, arguments),
+        ("split", Some(input)) => return read_split::split(input, &arguments),
         _ => {}
     }
     let Arguments { steps, numbers, texts, list, options, mut groups } = arguments;
@@ -411,54 +409,4 @@ fn multicast(input: usize, arguments: Arguments) -> Result<StepAction, String> {
         ([], [targets]) => Ok(StepAction::Multicast { input, targets: targets.clone() }),
         _ => Err("multicast(..) takes one text: an expression of a shard's number, or of an array of them".to_owned()),
     }
-}
-
-/// What a split's call does; how its branches are merged is said by the call behind it.
-fn split(input: usize, arguments: Arguments) -> Result<StepAction, String> {
-    let (width, texts) = match arguments.positional() {
-        ([width], texts @ ([_] | [_, _])) => (*width, texts),
-        _ => return Err("split(..) takes a number of branches and a text: split(8, \"k % 8\")".to_owned()),
-    };
-    let most = u32::MAX;
-    let width = u32::try_from(width).ok().filter(|width| *width > 0);
-    let width = width.ok_or_else(|| format!("a stream is split into 1 to {most} branches"))?;
-    let broadcast = match (arguments.options.get("broadcast"), texts.get(1)) {
-        (None, text) => text.cloned(),
-        (Some(TokenKind::Name(none)), None) if none == "None" => None,
-        (Some(TokenKind::Text(text)), None) => Some(text.clone()),
-        (Some(_), Some(_)) => return Err("split(..) has two broadcasts".to_owned()),
-        (Some(other), None) => return Err(format!("{} is no expression: broadcast is a text", shown(other))),
-    };
-    let split = PlannedSplit {
-        width,
-        route: texts[0].clone(),
-        broadcast,
-        form: form(&arguments)?,
-        places: None,
-        merge: MergeOrder::Any,
-    };
-    Ok(StepAction::Split { input, split })
-}
-
-fn form(arguments: &Arguments) -> Result<SplitForm, String> {
-    let names = || SplitForm::ALL.map(SplitForm::name).join(", ");
-    let form = match arguments.options.get("plan") {
-        None => SplitForm::Auto,
-        Some(TokenKind::Text(name)) => SplitForm::ALL
-            .into_iter()
-            .find(|form| form.name() == name)
-            .ok_or_else(|| format!("there is no plan \"{name}\": plans are {}", names()))?,
-        Some(other) => return Err(format!("{} is no plan: plans are {}", shown(other), names())),
-    };
-    let share = match arguments.options.get("share") {
-        None => return Ok(form),
-        Some(TokenKind::Fraction(share)) => *share,
-        Some(TokenKind::Number(share)) => *share as f64,
-        Some(other) => return Err(format!("{} is no share: it is a number from 0 to 1", shown(other))),
-    };
-    if !(0.0..=1.0).contains(&share) {
-        return Err(format!("a share of {share} is none: it is a number from 0 to 1"));
-    }
-    // (Other plans do not read it, in Python neither.)
-    Ok(if let SplitForm::Max { .. } = form { SplitForm::Max { share } } else { form })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anabranch_batch::numeric;
 use arrow::datatypes::{DataType, Field, IntervalUnit, SchemaRef, TimeUnit};
 
-use super::{MoveScope, MoveTargets, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
+use super::{MoveScope, MoveTargets, ParaOptions, PlannedSplit, PlannedStep, Program, SplitForm, StepAction};
 
 /// Longer queries are laid out over lines.
 const LINE_MAX: usize = 80;
@@ -77,15 +77,27 @@ fn python_move(action: &StepAction) -> String {
 
 fn python_split(split: &PlannedSplit) -> String {
     let broadcast = split.broadcast.as_ref().map(|text| format!("broadcast={}", python_string(text)));
-    let plan = (split.form != SplitForm::Auto).then(|| format!("plan=\"{}\"", split.form.name()));
-    let share = match split.form {
-        SplitForm::Max { share } if share != SplitForm::SHARE => Some(format!("share={share}")),
-        _ => None,
-    };
+    let form = form_options(split.form);
     let arguments = [split.width.to_string(), python_string(&split.route)];
-    let arguments: Vec<String> = arguments.into_iter().chain(broadcast).chain(plan).chain(share).collect();
+    let arguments: Vec<String> = arguments.into_iter().chain(broadcast).chain(form).collect();
     let placed = split.places.as_ref().map(|places| format!(".placed({places:?})")).unwrap_or_default();
     format!(".split({}){placed}.{}()", arguments.join(", "), split.merge.name())
+}
+
+/// Options of a split that say how rows are split; none for those of their own accord.
+fn form_options(form: SplitForm) -> Vec<String> {
+    let plan = (form.name() != SplitForm::AUTO.name()).then(|| format!("plan=\"{}\"", form.name()));
+    let share = form.share().filter(|share| *share != SplitForm::SHARE).map(|share| format!("share={share}"));
+    let mut options: Vec<String> = plan.into_iter().chain(share).collect();
+    if let SplitForm::Para(para) = form {
+        let whole = |name: &str, value: Option<u64>| value.map(|value| format!("{name}={value}"));
+        options.extend(whole("splitters", para.splitters.map(u64::from)));
+        options.extend(whole("window", para.window.map(u64::from)));
+        options.extend(whole("seed", (para.seed != ParaOptions::CHOSEN.seed).then_some(para.seed)));
+        options.extend(para.rate.map(|rate| format!("rate={rate}")));
+        options.extend(para.rate_of_one.map(|rate| format!("rate_of_one={rate}")));
+    }
+    options
 }
 
 /// The program as an example of Rust. `schemas` says what columns of relations are.

@@ -136,10 +136,15 @@ impl WireFrame {
             let (task, from) = (words[1] as usize, words[2] as usize);
             WireFrame::Message { target: first, message: Message::new(task, from, load) }
         };
+        // (Both ends count the bytes that the sender measured: a window's are those of its part.)
+        let measured = |load, bytes| {
+            let (task, from) = (words[1] as usize, words[2] as usize);
+            WireFrame::Message { target: first, message: Message { task, from, load, bytes, owed: None } }
+        };
         let said = |item| WireFrame::Said(Said { shard: first, item });
         Ok(match tag {
             tag::PROGRAM => WireFrame::Program(text(&payload)?),
-            tag::ROWS => message(Load::Wire(payload)),
+            tag::ROWS => measured(Load::Wire(payload), words[3] as usize),
             tag::BRANCHES => {
                 let length = usize::try_from(words[3]).ok().and_then(|count| count.checked_mul(8));
                 let cut = length.and_then(|length| payload.split_at_checked(length));
@@ -163,9 +168,11 @@ impl WireFrame {
 
 fn message_parts(target: usize, message: &Message) -> io::Result<(u64, [u64; 4], Vec<u8>)> {
     let words = [target as u64, message.task as u64, message.from as u64, 0];
+    let measured = [target as u64, message.task as u64, message.from as u64, message.bytes as u64];
     Ok(match &message.load {
-        Load::Rows(batch) => (tag::ROWS, words, bytes(batch)?),
-        Load::Wire(bytes) => (tag::ROWS, words, bytes.clone()),
+        Load::Rows(batch) => (tag::ROWS, measured, bytes(batch)?),
+        Load::Window(batch, rows) => (tag::ROWS, measured, bytes(&batch.slice(rows.start, rows.len()))?),
+        Load::Wire(bytes) => (tag::ROWS, measured, bytes.clone()),
         Load::Branches(rows, branches) => {
             let mut payload: Vec<u8> = branches.iter().flat_map(|branch| branch.to_le_bytes()).collect();
             payload.extend_from_slice(&match &**rows {
@@ -274,6 +281,8 @@ fn malformed(reason: impl ToString) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_batch::{Diffs, Times};
+
     use super::*;
 
     fn round_trip(frame: &WireFrame) -> WireFrame {
@@ -302,6 +311,13 @@ mod tests {
         };
         let Load::Branches(rows, branches) = message.load else { panic!("another message") };
         assert!(matches!(*rows, Load::Wire(bytes) if bytes == [1, 2, 3]) && branches == [5, -1]);
+        let rows = Batch::with_len([].into(), 9, Times::Constant(4), Diffs::Constant(1));
+        let message = Message { task: 3, from: 1, load: Load::Window(rows, 2..5), bytes: 77, owed: None };
+        let WireFrame::Message { message, .. } = round_trip(&WireFrame::Message { target: 2, message }) else {
+            panic!("another frame");
+        };
+        let Message { load: Load::Wire(window), bytes: 77, .. } = message else { panic!("another message") };
+        assert_eq!(wire::read(&window).unwrap().len(), 3);
         let (bytes_kept, bytes_far) = (12, 13);
         let moved = Moved { rows_hashed: 1, rows_kept: 2, rows_near: 3, rows_far: 4, bytes: 5, bytes_kept, bytes_far };
         let (rows_in, batches_in, rows_out, batches_out) = (6, 7, 8, 9);

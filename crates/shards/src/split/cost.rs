@@ -18,7 +18,7 @@ pub struct Shares {
 
 impl Shares {
     /// Rows of which this part is broadcast and all others are routed.
-    pub fn broadcast(broadcast: f64) -> Shares {
+    pub const fn broadcast(broadcast: f64) -> Shares {
         Shares { broadcast, routed: 1.0 - broadcast, consume: 1.0 }
     }
 }
@@ -63,6 +63,17 @@ fn levels(width: u32, next: impl Fn(usize, u32) -> u32) -> Vec<u32> {
         leaves = leaves.saturating_mul(fan_out);
     }
     fan_outs
+}
+
+/// Fan-outs of the faster of one step and the exponential tree, with a core for each node and a
+/// message for each copy: greatest rate first, then least CPU time. The choice is SCSQ's
+/// `autosplit`: the tree if rows are broadcast, else one step.
+pub fn fastest(width: u32, shares: Shares) -> Vec<u32> {
+    let (flat, exp) = (vec![width.max(1)], exptree(width));
+    let (in_one, by_tree) = (tree(&flat, shares), tree(&exp, shares));
+    let is_faster = by_tree.rate > in_one.rate * (1.0 + 1e-9);
+    let is_as_fast = by_tree.rate > in_one.rate * (1.0 - 1e-9);
+    if is_faster || (is_as_fast && by_tree.cpu < in_one.cpu) { exp } else { flat }
 }
 
 /// Rate and CPU of a tree of these fan-outs; one level is the flat split. (Equations 1, 6, 7, 8 of
@@ -166,6 +177,20 @@ mod tests {
             let plans = [vec![width], exptree(width), maxtree(width, shares)];
             for (plan, (rate, cpu)) in plans.iter().zip(expected) {
                 near(tree(plan, shares), rate, cpu);
+            }
+        }
+    }
+
+    /// Statement S6, in the model that it is stated for: a core a node, a message a copy.
+    #[test]
+    fn the_fastest_plan_is_the_exponential_tree_if_rows_are_broadcast() {
+        for width in 1..=600 {
+            for broadcast in [0.0, 1e-6, 0.005, 0.01, 0.1, 0.5, 1.0] {
+                for consume in [0.5, 1.0, 1.08, 3.0] {
+                    let shares = Shares { consume, ..Shares::broadcast(broadcast) };
+                    let published = if broadcast > 0.0 { exptree(width) } else { vec![width] };
+                    assert_eq!(fastest(width, shares), published, "{shares:?}");
+                }
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Branches are data, not channels: a row that is split carries the number of its branch as a
 //! column, `branch`, and branch `j` lies in shard `j mod N`. A thousand branches in two shards are
-//! two channels. What splitting costs is in [`cost`]; rows for all branches are [`handed`] on.
+//! two channels. What splitting costs is in [`cost`] and [`local`]; [`para`] has a router of whole
+//! windows; rows for all branches are [`handed`] on.
 //!
 //! ```text
 //!     splitstream   split(width, route, broadcast, plan)    each row to one branch, to all, or to none
@@ -18,6 +19,7 @@
 pub mod cost;
 pub mod handed;
 pub mod local;
+pub mod para;
 
 use std::sync::Arc;
 
@@ -30,10 +32,12 @@ use datafusion_expr::{cast, when};
 use crate::layout::{Layout, Move};
 use crate::program::{ActionKind, ROUTE, Shards};
 use crate::row_alone;
+use anabranch_plan::program::SplitForm;
 
 pub use crate::program::BRANCH;
 use cost::Shares;
 use local::LocalCosts;
+use para::{ParaOptions, ParaPlan};
 
 /// Rows of a batch, where none is known.
 const BATCH: f64 = 8192.0;
@@ -50,12 +54,102 @@ pub enum SplitPlan {
     Exp,
     /// By the widest tree whose nodes cost no more than its root, for these shares.
     Max(Shares),
-    /// Whole batches to splitters chosen at random, each of which splits in one step.
-    Para,
-    /// A tree if rows are broadcast, else in one step: SCSQ's rule, for a core a node.
-    Auto,
-    /// What is cheapest in this process, by measured constants and for these shares.
+    /// Whole windows to splitters chosen at random, each of which splits in one step.
+    Para(ParaOptions),
+    /// By the cost model of the layout, for these shares: the cheapest plan in one process, by
+    /// measured constants; between processes the fastest of a core a node ([`cost::fastest`]).
+    Auto(Shares),
+    /// The cheapest plan in one process, by these constants and for these shares.
     Local(LocalCosts, Shares),
+}
+
+impl SplitPlan {
+    /// The plan of splits that name none.
+    pub const AUTO: SplitPlan = SplitPlan::Auto(Shares::broadcast(SplitForm::SHARE));
+
+    /// A parallel split whose options are chosen.
+    pub const PARA: SplitPlan = SplitPlan::Para(ParaOptions::CHOSEN);
+}
+
+impl From<SplitForm> for SplitPlan {
+    fn from(form: SplitForm) -> SplitPlan {
+        match form {
+            SplitForm::Auto { share } => SplitPlan::Auto(Shares::broadcast(share)),
+            SplitForm::Flat => SplitPlan::Flat,
+            SplitForm::Exp => SplitPlan::Exp,
+            SplitForm::Max { share } => SplitPlan::Max(Shares::broadcast(share)),
+            SplitForm::Para(options) => SplitPlan::Para(options),
+            SplitForm::Local { share } => SplitPlan::Local(LocalCosts::MEASURED, Shares::broadcast(share)),
+        }
+    }
+}
+
+/// A plan as it was chosen for a stream.
+#[derive(Clone, Debug)]
+struct ChosenPlan {
+    /// What was asked for.
+    plan: SplitPlan,
+    /// Children of the nodes of each level.
+    fan_outs: Vec<u32>,
+    /// Of a parallel split.
+    para: Option<ParaPlan>,
+    /// The rows, as cost models take them.
+    shares: Shares,
+    /// The stream's shards.
+    layout: Layout,
+}
+
+impl ChosenPlan {
+    /// The plan for so many branches of a stream.
+    fn of(plan: SplitPlan, width: u32, broadcasts: bool, rows: &Shards) -> Result<ChosenPlan, Error> {
+        let (layout, schema) = rows.step().map(|step| (step.layout, step.schema.clone()))?;
+        let shares = match plan {
+            SplitPlan::Max(shares) => shares,
+            _ if !broadcasts => Shares::broadcast(0.0),
+            SplitPlan::Auto(shares) | SplitPlan::Local(_, shares) => shares,
+            SplitPlan::Para(options) => Shares::broadcast(options.share),
+            SplitPlan::Flat | SplitPlan::Exp => Shares::broadcast(SplitForm::SHARE),
+        };
+        let fan_outs = match plan {
+            SplitPlan::Exp => cost::exptree(width),
+            SplitPlan::Max(shares) => cost::maxtree(width, shares),
+            SplitPlan::Auto(_) if layout.processes() > 1 => cost::fastest(width, shares),
+            SplitPlan::Auto(_) => LocalCosts::MEASURED.fan_outs(width, shares, BATCH),
+            SplitPlan::Local(costs, _) => costs.fan_outs(width, shares, BATCH),
+            SplitPlan::Flat | SplitPlan::Para(_) => vec![width],
+        };
+        let para = match plan {
+            SplitPlan::Para(options) => Some(ParaPlan::of(options, width, shares, layout, &schema)?),
+            _ => None,
+        };
+        Ok(ChosenPlan { plan, fan_outs, para, shares, layout })
+    }
+
+    /// What was chosen, why, and its modelled cost.
+    fn explain(&self, width: u32) -> String {
+        let chosen = if self.fan_outs.len() > 1 { "exptree" } else { "flat" };
+        let name = match self.plan {
+            SplitPlan::Flat => "flat".to_owned(),
+            SplitPlan::Exp => "exptree".to_owned(),
+            SplitPlan::Max(_) => "maxtree".to_owned(),
+            SplitPlan::Para(_) => "parasplit".to_owned(),
+            SplitPlan::Auto(_) if self.layout.processes() > 1 => {
+                format!("{chosen}, the fastest between processes, with a core a node")
+            }
+            SplitPlan::Auto(_) | SplitPlan::Local(..) => format!("{chosen}, the cheapest in one process"),
+        };
+        let fan_outs = self.fan_outs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let cost = cost::tree(&self.fan_outs, self.shares);
+        let costs = if let SplitPlan::Local(costs, _) = self.plan { costs } else { LocalCosts::MEASURED };
+        let here = costs.nanos(&self.fan_outs, self.shares, BATCH);
+        let para = self.para.map(|para| format!("\nin parallel: {}", para.explain())).unwrap_or_default();
+        format!(
+            "split into {width} branches: {name}, fan-outs [{fan_outs}]{para}\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch\nmodelled, in one process: {here:.0} ns of CPU time a row",
+            self.shares.broadcast * 100.0,
+            cost.rate * 100.0,
+            cost.cpu,
+        )
+    }
 }
 
 /// A stream that is split; see the [module's page](self).
@@ -64,10 +158,8 @@ pub struct Branches {
     /// Keyed by the branch.
     rows: Shards,
     width: u32,
-    fan_outs: Vec<u32>,
-    plan: SplitPlan,
-    /// Whether rows are broadcast.
-    broadcasts: bool,
+    /// Or the error of the stream, or of the plan's options.
+    chosen: Result<ChosenPlan, Error>,
     /// The rows with their routes, before they are split; `None` once something was done with the
     /// branches.
     routed: Option<Shards>,
@@ -79,13 +171,7 @@ impl Shards {
     /// Splits into branches `0 .. width`: rows for which `broadcast` is true go to each, others to
     /// that of `route`, a whole number.
     pub fn split(&self, width: u32, route: Expr, broadcast: Option<Expr>, plan: SplitPlan) -> Branches {
-        let fan_outs = match plan {
-            SplitPlan::Exp => cost::exptree(width),
-            SplitPlan::Auto if broadcast.is_some() => cost::exptree(width),
-            SplitPlan::Max(shares) => cost::maxtree(width, shares),
-            SplitPlan::Local(costs, shares) => costs.fan_outs(width, shares, BATCH),
-            SplitPlan::Flat | SplitPlan::Para | SplitPlan::Auto => vec![width],
-        };
+        let chosen = ChosenPlan::of(plan, width, broadcast.is_some(), self);
         let names = self.columns();
         let taken = [BRANCH, ROUTE, TO_ALL].into_iter().find(|taken| names.iter().any(|name| name == taken));
         let exprs = [
@@ -103,18 +189,22 @@ impl Shards {
             ),
             _ => None,
         };
-        if let Some(error) = refused {
-            let rows = Shards::failed(error);
-            let broadcasts = broadcast.is_some();
-            return Branches { rows, width, fan_outs, plan, broadcasts, routed: None, names };
-        }
-        let broadcasts = broadcast.is_some();
+        let failed =
+            |error, chosen| Branches { rows: Shards::failed(error), width, chosen, routed: None, names: vec![] };
+        let plan = match (refused, chosen) {
+            (Some(error), chosen) => return failed(error, chosen),
+            (None, Err(error)) => return failed(error.clone(), Err(error)),
+            (None, Ok(plan)) => plan,
+        };
         let rows = self.rekey([]);
-        // (The router opens no batch: routes are computed by the splitters.)
-        let rows = if plan == SplitPlan::Para { rows.spread(ActionKind::Spray) } else { rows };
+        // (The router opens no window: routes are computed by the splitters.)
+        let rows = match plan.para {
+            Some(para) => rows.spread(ActionKind::Spray(para.spraying)),
+            None => rows,
+        };
         let routed = rows.query(|rows| routed(rows, &names, route, broadcast));
-        let rows = split_by(&routed, &names, width, &fan_outs, None);
-        Branches { rows, width, fan_outs, plan, broadcasts, routed: Some(routed), names }
+        let rows = split_by(&routed, &names, width, &plan.fan_outs, None);
+        Branches { rows, width, chosen: Ok(plan), routed: Some(routed), names }
     }
 }
 
@@ -165,12 +255,13 @@ impl Branches {
     /// lie there too. Say it right after `split`; a list without a shard of the layout is an error.
     #[must_use]
     pub fn placed(&self, shards: &[usize]) -> Branches {
-        let rows = match (&self.routed, self.rows.step()) {
-            (_, Err(error)) => Err(error),
-            (None, _) => Err(Error::invalid("branches are placed after something was done with them")
+        let rows = match (&self.routed, self.rows.step(), &self.chosen) {
+            (_, Err(error), _) => Err(error),
+            (_, _, Err(error)) => Err(error.clone()),
+            (None, ..) => Err(Error::invalid("branches are placed after something was done with them")
                 .with_hint("Say placed(..) right after split(..).")),
-            (Some(routed), Ok(step)) => places(shards, step.layout)
-                .map(|places| split_by(routed, &self.names, self.width, &self.fan_outs, Some(&places))),
+            (Some(routed), Ok(step), Ok(plan)) => places(shards, step.layout)
+                .map(|places| split_by(routed, &self.names, self.width, &plan.fan_outs, Some(&places))),
         };
         Branches { rows: rows.unwrap_or_else(Shards::failed), ..self.clone() }
     }
@@ -253,36 +344,23 @@ impl Branches {
         rows.rekey(on)
     }
 
-    /// The tree that was chosen, what it would cost with a core for each node (modelled), and the
-    /// steps.
+    /// The plan that was chosen, its modelled cost ([`explain_plan`](Branches::explain_plan)), and
+    /// the steps.
     ///
     /// # Errors
     /// The first error of building the program.
     pub fn explain(&self) -> Result<String, Error> {
-        let plan = match self.plan {
-            SplitPlan::Flat => "flat",
-            SplitPlan::Exp => "exptree",
-            SplitPlan::Max(_) => "maxtree",
-            SplitPlan::Local(..) => "the cheapest in one process",
-            SplitPlan::Para => "parasplit",
-            SplitPlan::Auto if self.broadcasts => "exptree, chosen since rows are broadcast",
-            SplitPlan::Auto => "flat, chosen since no rows are broadcast",
-        };
-        let shares = match self.plan {
-            SplitPlan::Max(shares) | SplitPlan::Local(_, shares) => shares,
-            _ => Shares::broadcast(if self.broadcasts { 0.01 } else { 0.0 }),
-        };
-        let fan_outs = self.fan_outs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let cost = cost::tree(&self.fan_outs, shares);
-        let here = LocalCosts::MEASURED.nanos(&self.fan_outs, shares, BATCH);
-        Ok(format!(
-            "split into {} branches: {plan}, fan-outs [{fan_outs}]\nmodelled, {}% broadcast: {:.1}% of the rate and {:.2} of the CPU time of one branch\nmodelled, in one process: {here:.0} ns of CPU time a row\n{}",
-            self.width,
-            shares.broadcast * 100.0,
-            cost.rate * 100.0,
-            cost.cpu,
-            self.rows.explain()?
-        ))
+        Ok(format!("{}\n{}", self.explain_plan()?, self.rows.explain()?))
+    }
+
+    /// The plan that was chosen, and its modelled cost: with a core for each node, and in one
+    /// process.
+    ///
+    /// # Errors
+    /// The first error of building the program.
+    pub fn explain_plan(&self) -> Result<String, Error> {
+        self.rows.step()?;
+        Ok(self.chosen.as_ref().map_err(Error::clone)?.explain(self.width))
     }
 
     /// Whether the branches depend on the number of shards.

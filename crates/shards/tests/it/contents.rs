@@ -60,7 +60,7 @@ fn copies_are_taken_back_where_they_are() {
 #[test]
 fn rows_of_branches_are_taken_back_where_they_are() {
     cases("split contents", 12, |rng| {
-        for plan in [SplitPlan::Flat, SplitPlan::Exp, SplitPlan::Para] {
+        for plan in [SplitPlan::Flat, SplitPlan::Exp, SplitPlan::PARA] {
             check(rng, "split", |layout| {
                 let to_all = Some(col("j").eq(lit(3i64)));
                 source("l", layout).split(17, (col("k") + lit(1i64)) % lit(17i64), to_all, plan).merge()

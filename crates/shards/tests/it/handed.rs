@@ -63,7 +63,7 @@ fn rows_that_are_handed_on_are_those_of_copies() {
         let batches = [batch(rows, route, of_all, 1), batch(rows / 2, route, of_all, -1), batch(rows, route, |_| 3, 1)];
         let expected = naive(&batches, WIDTH.into());
         let layout = *rng.pick(&layouts());
-        for plan in [SplitPlan::Flat, SplitPlan::Exp, SplitPlan::Max(Shares::broadcast(0.3)), SplitPlan::Para] {
+        for plan in [SplitPlan::Flat, SplitPlan::Exp, SplitPlan::Max(Shares::broadcast(0.3)), SplitPlan::PARA] {
             let branches = source("l", layout).split(WIDTH, col("k"), Some(col("j").eq(lit(3i64))), plan);
             let carry = if rng.chance(50) { Carry::Batches } else { Carry::Wire };
             let mut run = branches.merge().run_with(carry).unwrap();

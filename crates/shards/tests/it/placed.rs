@@ -12,7 +12,7 @@ const PLANS: [SplitPlan; 4] = [
     SplitPlan::Flat,
     SplitPlan::Exp,
     SplitPlan::Max(Shares { broadcast: 0.3, routed: 0.7, consume: 1.0 }),
-    SplitPlan::Para,
+    SplitPlan::PARA,
 ];
 
 fn split(name: &str, layout: Layout, plan: SplitPlan) -> Branches {

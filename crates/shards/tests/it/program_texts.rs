@@ -40,7 +40,7 @@ fn is_fixed_point(program: &str) {
     assert_eq!(read(&printed).unwrap(), steps);
 }
 
-const CALLS: [&str; 8] = [
+const CALLS: [&str; 11] = [
     r#"split(8, "k % 8").merge()"#,
     r#"split(5, "Branch of").merge()"#,
     r#"split(5, "Branch of", broadcast="k % 9 = 0").merge()"#,
@@ -49,10 +49,13 @@ const CALLS: [&str; 8] = [
     r#"split(7, "case when x > 10 then k % 7 end", broadcast="k = 3", plan="para").merge()"#,
     r#"split(7, "k % 7", plan="flat").merge_by_time()"#,
     r#"split(8, "k % 8").placed([1, 0]).merge()"#,
+    r#"split(64, "k % 64", broadcast="x < 2.5", plan="local", share=0.25).merge()"#,
+    r#"split(64, "k % 64", broadcast="x < 2.5", share=0.25).merge()"#,
+    r#"split(5, "k % 5", broadcast="k = 3", plan="para", share=0.005, splitters=3, window=7, seed=9, rate=2000000, rate_of_one=1500000.5).merge()"#,
 ];
 
 /// The same splits as queries of SQL.
-const SPLITS: [&str; 8] = [
+const SPLITS: [&str; 11] = [
     "SPLIT(rows, k % 8, 8)",
     "SPLIT(rows, \"Branch of\", 5)",
     "SPLIT(rows, \"Branch of\", 5, k % 9 = 0)",
@@ -61,6 +64,9 @@ const SPLITS: [&str; 8] = [
     "SPLIT(rows, case when x > 10 then k % 7 end, 7, k = 3)",
     "SPLIT(rows, k % 7, 7)",
     "SPLIT(rows, k % 8, 8)",
+    "SPLIT(rows, k % 64, 64, x < 2.5)",
+    "SPLIT(rows, k % 64, 64, x < 2.5)",
+    "SPLIT(rows, k % 5, 5, k = 3)",
 ];
 
 #[test]
@@ -86,6 +92,27 @@ fn splits_of_texts_are_those_of_sql() {
             assert!(rows.is_close(&expected, 1e-9), "{program}{}", rows.difference(&expected));
         }
     }
+}
+
+/// The plan of each split is told before the steps of the program.
+#[test]
+fn plans_of_splits_are_explained() {
+    let mut session = session();
+    let mut told = |call: &str, layout| {
+        let program = format!("rows = db.shards(\"rows\")\nb = rows.{call}.merge()\n");
+        PlannedShards::new(&read_program(&program).unwrap(), &mut session, layout).unwrap().explain().unwrap()
+    };
+    let split = r#"split(64, "k % 64", broadcast="x < 2.5")"#;
+    let here = told(split, Layout::flat(2));
+    assert!(
+        here.starts_with("b: split into 64 branches: flat, the cheapest in one process, fan-outs [64]\n"),
+        "{here}"
+    );
+    assert!(here.contains("modelled, in one process: ") && here.contains("split 1 x 64"), "{here}");
+    let between = told(split, Layout::grid(2, 1));
+    assert!(between.contains("exptree, the fastest between processes"), "{between}");
+    let para = told(r#"split(8, "k % 8", plan="para", splitters=2, window=64, seed=5)"#, Layout::flat(3));
+    assert!(para.contains("in parallel: 2 splitters (given), windows of 64 rows (given), seed 5;"), "{para}");
 }
 
 #[test]
@@ -179,6 +206,11 @@ fn wrong_multicasts_and_splits_name_the_line() {
         ("split(8, \"k\", plan=\"max\", share=1.5).merge()", "from 0 to 1"),
         ("split(8, \"k\", \"k = 1\", broadcast=\"k = 2\").merge()", "two broadcasts"),
         ("split(8, \"k\", width=9).merge()", "no argument \"width\""),
+        ("split(8, \"k\", plan=\"para\", splitters=0).merge()", "splitters of a split is 0"),
+        ("split(8, \"k\", plan=\"para\", window=1.5).merge()", "window of a split is one"),
+        ("split(8, \"k\", plan=\"para\", rate=0).merge()", "rate of a split is 0"),
+        ("split(8, \"k\", plan=\"para\", rate=\"much\").merge()", "is no rate"),
+        ("split(8, \"k\", seed=3).merge()", "seed is an option of plan=\"para\", not of \"auto\""),
         ("rekey(3)", "\"3\" among the arguments"),
     ];
     for (call, word) in wrong {

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use anabranch_engine::frame::{Event, col, count_rows, end, lit, max, start, sum};
 use anabranch_shards::split::cost::Shares;
 use anabranch_shards::split::local::LocalCosts;
-use anabranch_shards::{Branches, Layout, Shards, SplitPlan};
+use anabranch_shards::{Branches, Layout, ParaOptions, Shards, SplitPlan};
 use anabranch_testing::rng::cases;
 
-use crate::support::{layouts, rows, run, source, updates};
+use crate::support::{layouts, para, rows, run, source, updates};
 
 const PLANS: [SplitPlan; 5] = [
     SplitPlan::Flat,
     SplitPlan::Exp,
     SplitPlan::Max(Shares { broadcast: 0.3, routed: 0.7, consume: 1.0 }),
-    SplitPlan::Para,
-    SplitPlan::Auto,
+    SplitPlan::PARA,
+    SplitPlan::AUTO,
 ];
 
 /// Rows with `j = 3` go to all branches, others by `k`, which may be NULL.
@@ -53,7 +53,7 @@ fn every_plan_yields_the_branches_that_routes_say() {
         let width = *rng.pick(&[1, 2, 3, 8, 17, 64, 600]);
         let layout = *rng.pick(&layouts());
         let expected = naive(&events, width.into());
-        for plan in PLANS {
+        for plan in PLANS.into_iter().chain([para(rng), para(rng)]) {
             let branches = split(layout, width, plan);
             branches.check().unwrap();
             let found = run(rng, &branches.merge(), layout.shards(), &[("l", events.clone())]);
@@ -118,7 +118,7 @@ fn routes_are_of_columns_alone() {
     for bound in [start(), end(), col("@end")] {
         let of_bound = || bound.clone() % lit(4i64);
         let is_late = bound.clone().gt(lit(7i64));
-        let error = refused(&rows().split(4, of_bound(), None, SplitPlan::Auto).merge());
+        let error = refused(&rows().split(4, of_bound(), None, SplitPlan::AUTO).merge());
         assert_eq!(
             error.message,
             "the route that a split gives rows reads their lifetimes: the end of a row would not follow its start"
@@ -131,19 +131,40 @@ fn routes_are_of_columns_alone() {
     }
 }
 
+/// Statement S6 for the model that it is stated for: between processes, with a core a node.
 #[test]
-fn trees_are_chosen_where_rows_are_broadcast() {
+fn trees_are_chosen_between_processes_where_rows_are_broadcast() {
+    let s = source("l", Layout::grid(2, 1));
+    let with = s.split(64, col("k"), Some(col("j").eq(lit(3i64))), SplitPlan::AUTO).explain_plan().unwrap();
+    let told =
+        "split into 64 branches: exptree, the fastest between processes, with a core a node, fan-outs [2, 4, 8]\n";
+    assert!(with.starts_with(told), "{with}");
+    assert!(with.contains("modelled, 1% broadcast: 99.5% of the rate and 3.40 of the CPU time"), "{with}");
+    let without = s.split(64, col("k"), None, SplitPlan::AUTO).explain_plan().unwrap();
+    assert!(without.contains("flat, the fastest between processes, with a core a node, fan-outs [64]\n"), "{without}");
+}
+
+/// In one process the measured constants choose: one step, with and without rows for all branches.
+#[test]
+fn one_step_is_chosen_in_one_process() {
     let s = source("l", Layout::flat(2));
-    let with = s.split(64, col("k"), Some(col("j").eq(lit(3i64))), SplitPlan::Auto).explain().unwrap();
-    assert!(
-        with.starts_with("split into 64 branches: exptree, chosen since rows are broadcast, fan-outs [2, 4, 8]\n"),
-        "{with}"
-    );
-    let without = s.split(64, col("k"), None, SplitPlan::Auto).explain().unwrap();
+    for width in [64, 512] {
+        for share in [0.005, 0.5] {
+            let to_all = Some(col("j").eq(lit(3i64)));
+            let shares = Shares::broadcast(share);
+            let auto = s.split(width, col("k"), to_all.clone(), SplitPlan::Auto(shares)).explain().unwrap();
+            let local = SplitPlan::Local(LocalCosts::MEASURED, shares);
+            assert_eq!(auto, s.split(width, col("k"), to_all, local).explain().unwrap());
+            let here = LocalCosts::MEASURED.nanos(&[width], shares, 8192.0);
+            assert!(auto.contains("flat, the cheapest in one process"), "{auto}");
+            assert!(auto.contains(&format!("in one process: {here:.0} ns of CPU time a row\n")), "{auto}");
+        }
+    }
+    let without = s.split(64, col("k"), None, SplitPlan::AUTO).explain().unwrap();
     let here = LocalCosts::MEASURED.nanos(&[64], Shares::broadcast(0.0), 8192.0);
     let expected = format!(
         "\
-split into 64 branches: flat, chosen since no rows are broadcast, fan-outs [64]
+split into 64 branches: flat, the cheapest in one process, fan-outs [64]
 modelled, 0% broadcast: 100.0% of the rate and 1.00 of the CPU time of one branch
 modelled, in one process: {here:.0} ns of CPU time a row
 branches (branch): by number (branch)
@@ -154,8 +175,45 @@ branches (branch): by number (branch)
 "
     );
     assert_eq!(without, expected);
-    let local = s.split(64, col("k"), None, SplitPlan::Local(LocalCosts::MEASURED, Shares::broadcast(0.0)));
-    assert!(local.explain().unwrap().starts_with("split into 64 branches: the cheapest in one process, fan-outs [64]"));
+}
+
+/// Where batches are dear to take, a local model may choose the tree: the choice is the model's.
+#[test]
+fn the_choice_in_one_process_is_that_of_the_constants() {
+    // (Copies that cost less than nothing: no machine has them.)
+    let odd = LocalCosts { batch: 0.0, row: 1.0, copy: -10.0 };
+    let branches = source("l", Layout::flat(2)).split(
+        8,
+        col("k"),
+        Some(col("j").eq(lit(3i64))),
+        SplitPlan::Local(odd, Shares::broadcast(0.5)),
+    );
+    let told = branches.explain_plan().unwrap();
+    assert!(
+        told.starts_with("split into 8 branches: exptree, the cheapest in one process, fan-outs [2, 4]\n"),
+        "{told}"
+    );
+}
+
+/// What is chosen for a parallel split, and why.
+#[test]
+fn options_of_a_parallel_split_are_told() {
+    let s = source("l", Layout::flat(4));
+    let told = |options| {
+        let to_all = Some(col("j").eq(lit(3i64)));
+        s.split(512, col("k"), to_all, SplitPlan::Para(options)).explain_plan().unwrap()
+    };
+    let chosen = told(ParaOptions::CHOSEN);
+    assert!(chosen.starts_with("split into 512 branches: parasplit, fan-outs [512]\nin parallel: 4 splitters (one in each shard), windows of 32768 rows (doubled from 64), seed 0; modelled: "), "{chosen}");
+    let wanted = ParaOptions { rate: Some(20e6), rate_of_one: Some(50e6), ..ParaOptions::CHOSEN };
+    assert!(told(wanted).contains("3 splitters (for the wanted rate)"), "{}", told(wanted));
+    let more = ParaOptions { rate: Some(200e6), rate_of_one: Some(50e6), ..ParaOptions::CHOSEN };
+    assert!(told(more).contains("4 splitters (one in each shard; the wanted rate needs 25)"), "{}", told(more));
+    let given = ParaOptions { splitters: Some(2), window: Some(100), seed: 9, ..ParaOptions::CHOSEN };
+    assert!(told(given).contains("2 splitters (given), windows of 100 rows (given), seed 9;"), "{}", told(given));
+    let wrong = ParaOptions { window: Some(0), ..ParaOptions::CHOSEN };
+    let error = s.split(8, col("k"), None, SplitPlan::Para(wrong)).check().unwrap_err();
+    assert_eq!(error.message, "window of a split is 0: it is a number from 1");
 }
 
 #[test]
@@ -176,7 +234,7 @@ fn names_of_splits_are_refused_where_they_are_taken() {
 fn branches_merge_in_order_of_time() {
     cases("merge by time", 12, |rng| {
         let layout = *rng.pick(&layouts());
-        let plan = *rng.pick(&PLANS);
+        let plan = if rng.chance(50) { para(rng) } else { *rng.pick(&PLANS) };
         let branches = source("l", layout).split(5, col("k"), Some(col("j").eq(lit(3i64))), plan);
         let [any, by_time] = [branches.merge(), branches.merge_by_time()];
         let mut ordered = by_time.run().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_batch::{Batch, Time};
 use anabranch_engine::frame::Event;
-use anabranch_shards::{Carry, Layout, RunOutcome, Shards};
+use anabranch_shards::{Carry, Layout, ParaOptions, RunOutcome, Shards, SplitPlan};
 use anabranch_testing::rng::Rng;
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion_common::ScalarValue;
@@ -22,6 +22,17 @@ pub fn source(name: &str, layout: Layout) -> Shards {
 /// Layouts of one to six shards.
 pub fn layouts() -> Vec<Layout> {
     vec![Layout::flat(2), Layout::flat(3), Layout::flat(4), Layout::grid(2, 2), Layout::grid(3, 2), Layout::grid(2, 1)]
+}
+
+/// A parallel split with random splitters, window and seed.
+pub fn para(rng: &mut Rng) -> SplitPlan {
+    let options = ParaOptions {
+        splitters: Some(*rng.pick(&[1, 2, 3, 7, 32])),
+        window: Some(*rng.pick(&[1, 2, 5, 1000])),
+        seed: rng.below(1_000_000) as u64,
+        ..ParaOptions::CHOSEN
+    };
+    SplitPlan::Para(options)
 }
 
 /// Rows of all kinds: points, intervals, and start edges whose ends come later, in pairs that

@@ -7,13 +7,13 @@ use anabranch_shards::split::cost::Shares;
 use anabranch_shards::{Branches, Layout, ShardRun, Shards, SplitPlan};
 use anabranch_testing::rng::{Rng, cases};
 
-use crate::support::{layouts, rows, source, updates};
+use crate::support::{layouts, para, rows, source, updates};
 
 const PLANS: [SplitPlan; 4] = [
     SplitPlan::Flat,
     SplitPlan::Exp,
     SplitPlan::Max(Shares { broadcast: 0.3, routed: 0.7, consume: 1.0 }),
-    SplitPlan::Para,
+    SplitPlan::PARA,
 ];
 
 /// Rows in windows of random lengths: batches that end anywhere, between promises.
@@ -35,7 +35,7 @@ fn in_windows(
 }
 
 /// Statement S2: all plans yield the same branches, of any width, with random routes, rows for all
-/// branches, windows and shards.
+/// branches, batches and shards, and random splitters, windows and seeds of parallel splits.
 #[test]
 fn plans_agree_on_any_width_and_windows() {
     cases("any width", 16, |rng| {
@@ -47,7 +47,7 @@ fn plans_agree_on_any_width_and_windows() {
             source("l", layout).split(width as u32, route, Some(col("x").eq(lit(to_all))), plan)
         };
         let expected = in_windows(rng, &build(Layout::flat(1), SplitPlan::Flat).merge(), 1, &given);
-        for plan in PLANS {
+        for plan in PLANS.into_iter().chain([para(rng), para(rng)]) {
             let layout = *rng.pick(&layouts());
             let branches = build(layout, plan);
             branches.check().unwrap();
