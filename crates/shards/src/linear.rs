@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use anabranch_engine::frame::{CustomAggregate, StateStep, StatesOf};
 use anabranch_plan::temporal::Verb;
 use anabranch_plan::{AggregateCall, AggregateFunction, Node, Plan};
 use datafusion_common::ScalarValue;
@@ -74,13 +75,46 @@ fn is_of_the_left(verb: &Verb) -> bool {
     matches!(verb, Verb::Clip { .. } | Verb::Asof { .. } | Verb::WhereNotExists { .. })
 }
 
+/// What puts the results of shards together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// This aggregate of them.
+    By(AggregateFunction),
+    /// A further step of the aggregate whose states they are.
+    States(StatesOf),
+}
+
+impl Combine {
+    /// What puts results of a call over results together: the outer value is `None` if the call
+    /// does something else with them, the inner one if its results cannot be put together.
+    pub(crate) fn after(&self, call: &AggregateCall) -> Option<Option<Combine>> {
+        if call.filter.is_some() {
+            return None;
+        }
+        match self {
+            Combine::By(function) => {
+                let counts_equal = matches!(function, AggregateFunction::Sum | AggregateFunction::BitXor);
+                let fits = call.function == *function && !(call.distinct && counts_equal);
+                fits.then(|| Some(self.clone()))
+            }
+            // (Equal states of two shards are two.)
+            Combine::States(_) if call.distinct => None,
+            Combine::States(of) => match step(call)? {
+                StateStep::Merge(whose) if whose == of => Some(Some(self.clone())),
+                StateStep::Finish(whose) if whose == of => Some(None),
+                _ => None,
+            },
+        }
+    }
+}
+
 /// What others put together of each shard's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// Columns of the groups, or of rows.
     pub keys: Vec<String>,
-    /// Columns of results, and the aggregate that puts them together.
-    pub results: Vec<(String, AggregateFunction)>,
+    /// Columns of results, and what puts them together.
+    pub results: Vec<(String, Combine)>,
     /// Of no aggregate, but of DISTINCT, or of the first rows: the same once more over all.
     pub again: Option<Option<FirstRows>>,
 }
@@ -139,7 +173,7 @@ impl Partial {
         let (Expr::IsNotNull(tested), Expr::Column(column)) = (&**when, &**then) else { return None };
         let is_zero = matches!(&**instead, Expr::Literal(value, _)
             if ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value));
-        let is_sum = self.results.contains(&(column.name.clone(), AggregateFunction::Sum));
+        let is_sum = self.results.contains(&(column.name.clone(), Combine::By(AggregateFunction::Sum)));
         (case.expr.is_none() && **tested == **then && is_zero && is_sum).then(|| column.name.clone())
     }
 }
@@ -178,14 +212,12 @@ pub fn combining(plan: &Plan, partial: &Partial) -> Option<Option<Partial>> {
     for (at, call) in calls.iter().enumerate() {
         let argument = column(call.argument?)?;
         let (_, combine) = partial.results.iter().find(|(name, _)| name == argument)?;
-        let fits = call.function == *combine;
-        if !fits || call.filter.is_some() || (call.distinct && *combine == AggregateFunction::Sum) {
-            return None;
-        }
-        results.push((plan.schema.field(keys.len() + at).name().clone(), combine.clone()));
+        let left = combine.after(call)?;
+        results.push(left.map(|left| (plan.schema.field(keys.len() + at).name().clone(), left)));
     }
     let keys = (0..keys.len()).map(|at| plan.schema.field(at).name().clone()).collect();
-    are_keys.then_some(Some(Partial { keys, results, again: None }))
+    let results: Option<Vec<(String, Combine)>> = results.into_iter().collect();
+    are_keys.then(|| results.map(|results| Partial { keys, results, again: None }))
 }
 
 fn aggregate(plan: &Plan) -> Option<(&[AggregateCall], &[usize], &Arc<Plan>)> {
@@ -195,13 +227,27 @@ fn aggregate(plan: &Plan) -> Option<(&[AggregateCall], &[usize], &Arc<Plan>)> {
     }
 }
 
-/// The aggregate that puts the results of shards together.
-pub(crate) fn combined(call: &AggregateCall) -> Option<AggregateFunction> {
-    use AggregateFunction::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, Max, Min, Sum};
-    match call.function {
-        Min | Max | BoolAnd | BoolOr | BitAnd | BitOr => Some(call.function.clone()),
-        Count | Sum if !call.distinct => Some(Sum),
-        BitXor if !call.distinct => Some(BitXor),
+/// What puts the results of an aggregate of each shard together.
+pub(crate) fn combined(call: &AggregateCall) -> Option<Combine> {
+    use AggregateFunction::{BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, Custom, Max, Min, Sum, TopK};
+    match &call.function {
+        Min | Max | BoolAnd | BoolOr | BitAnd | BitOr => Some(Combine::By(call.function.clone())),
+        _ if call.distinct => None,
+        Count | Sum => Some(Combine::By(Sum)),
+        BitXor => Some(Combine::By(BitXor)),
+        TopK(k) => Some(Combine::States(StatesOf::TopK(*k))),
+        Custom(..) => match step(call)? {
+            StateStep::Store(whose) => Some(Combine::States(whose.clone())),
+            StateStep::Merge(_) | StateStep::Finish(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// What a call does with stored states.
+fn step(call: &AggregateCall) -> Option<&StateStep> {
+    match &call.function {
+        AggregateFunction::Custom(custom, _) => CustomAggregate::of(custom).step(),
         _ => None,
     }
 }

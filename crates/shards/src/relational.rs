@@ -6,11 +6,11 @@
 use anabranch_plan::explain::line;
 use anabranch_plan::placement::{PlacementRule, PlanPlacement, over};
 use anabranch_plan::temporal::Verb;
-use anabranch_plan::{AggregateFunction, Node, Plan, RankedBy, TopK};
+use anabranch_plan::{Node, Plan, RankedBy, TopK};
 use datafusion_expr::Expr;
 
 use crate::layout::{ShardGroup, To};
-use crate::linear::Partial;
+use crate::linear::{Combine, Partial};
 use crate::own_values::is_by_own_values;
 use crate::placement::{Placement, Spread};
 use crate::program::INPUTS;
@@ -208,14 +208,11 @@ fn combining(plan: &Plan, before: &Partial) -> Option<Option<Partial>> {
             for (at, call) in (keys.len()..).zip(calls) {
                 let argument = name(input, call.argument?);
                 let (_, combine) = before.results.iter().find(|(name, _)| *name == argument)?;
-                let is_sum = *combine == AggregateFunction::Sum || *combine == AggregateFunction::BitXor;
-                if call.function != *combine || call.filter.is_some() || (call.distinct && is_sum) {
-                    return None;
-                }
-                results.push((name(plan, at), combine.clone()));
+                results.push(combine.after(call)?.map(|left| (name(plan, at), left)));
             }
             let keys = (0..keys.len()).map(|at| name(plan, at)).collect();
-            Some(Some(Partial { keys, results, again: None }))
+            let results: Option<Vec<(String, Combine)>> = results.into_iter().collect();
+            Some(results.map(|results| Partial { keys, results, again: None }))
         }
         _ => None,
     }

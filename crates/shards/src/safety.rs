@@ -52,8 +52,8 @@ impl Shards {
         match state {
             SafetyState::Wrong(reason) => refused(
                 format!("the program depends on the number of shards: {reason}"),
-                "Move rows that belong together into one shard before, or run the program unchecked \
-                 (anabranch plan --unchecked).",
+                "Move rows that belong together into one shard before, compute aggregates in parts (in_parts, or \
+                 a mean as sum and count), or run the program unchecked (anabranch plan --unchecked).",
             ),
             SafetyState::Partial(partial) => refused(
                 format!("the program ends with partial results of each shard: {}", columns(&partial)),

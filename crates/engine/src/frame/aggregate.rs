@@ -1,6 +1,6 @@
 //! The aggregates: what is computed over the rows in force.
 
-use anabranch_operators::aggregate::custom::{CustomAggregate, Invertible, UserAggregate};
+use anabranch_operators::aggregate::custom::{CustomAggregate, Invertible, MergeSteps, Mergeable, UserAggregate};
 use anabranch_plan::{AggregateFunction, Foreign, Fraction, explain};
 use arrow::datatypes::DataType;
 use datafusion_expr::Expr;
@@ -21,15 +21,17 @@ pub struct FrameAggregate {
     pub(super) distinct: bool,
     /// Whether rows are taken in order of their starts.
     pub(super) by_start: bool,
-    name: Option<String>,
+    pub(super) name: Option<String>,
+    /// The steps of a user's aggregate whose states can be put together.
+    pub(super) steps: Option<Box<MergeSteps>>,
     /// What is wrong with a parameter.
     pub(super) error: Option<Error>,
 }
 
 impl FrameAggregate {
     fn new(function: AggregateFunction, argument: Option<Expr>) -> FrameAggregate {
-        let (further, filter, name, error) = (vec![], None, None, None);
-        FrameAggregate { function, argument, further, filter, distinct: false, by_start: false, name, error }
+        let (further, filter, name, steps, error) = (vec![], None, None, None, None);
+        FrameAggregate { function, argument, further, filter, distinct: false, by_start: false, name, steps, error }
     }
 
     /// An aggregate of rows in order of their starts.
@@ -219,7 +221,14 @@ pub fn custom_invertible(aggregate: impl Invertible, arguments: impl IntoIterato
     of_user(CustomAggregate::invertible(aggregate), arguments.into_iter().collect())
 }
 
-fn of_user(aggregate: CustomAggregate, mut arguments: Vec<Expr>) -> FrameAggregate {
+/// As [`custom`], of an aggregate whose states over parts of the rows can be put together: see
+/// [`in_parts`](super::in_parts).
+pub fn custom_mergeable(aggregate: impl Mergeable, arguments: impl IntoIterator<Item = Expr>) -> FrameAggregate {
+    let (whole, steps) = CustomAggregate::in_steps(aggregate);
+    FrameAggregate { steps: Some(Box::new(steps)), ..of_user(whole, arguments.into_iter().collect()) }
+}
+
+pub(super) fn of_user(aggregate: CustomAggregate, mut arguments: Vec<Expr>) -> FrameAggregate {
     if aggregate.reads_starts() {
         arguments.push(start());
     }

@@ -31,9 +31,9 @@
 //! it promises), [`ingress`] (how its rows come in order), [`relation`] (relations of the session
 //! as inputs), [`query`] (the frame), [`expression`], [`sql`] (expressions as text), [`rows`]
 //! (select, filter, union ..), [`lifetimes`], [`windows`], [`edges`], [`pattern`], [`group`]
-//! (aggregates, sub-queries of groups), [`join`], [`asof`], [`neighbours`], [`iterate`] (loops),
-//! [`operator`] (operators of your own), then [`run`], [`latency`], [`play`] and [`progressive`]
-//! (history).
+//! (aggregates, sub-queries of groups), [`parts`] (aggregates of parts of the rows), [`join`],
+//! [`asof`], [`neighbours`], [`iterate`] (loops), [`operator`] (operators of your own), then
+//! [`run`], [`latency`], [`play`] and [`progressive`] (history).
 
 mod aggregate;
 mod asof;
@@ -50,6 +50,7 @@ mod latency;
 mod lifetimes;
 mod neighbours;
 mod operator;
+mod parts;
 mod pattern;
 mod play;
 mod product;
@@ -66,12 +67,14 @@ mod windowed;
 mod windows;
 
 pub use aggregate::{
-    FrameAggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible, first,
-    last, max, median, min, mode, percentile_cont, percentile_disc, stddev, stddev_population, sum, sum_squares, top_k,
-    variance, variance_population,
+    FrameAggregate, avg, avg_squares, bool_and, bool_or, collect, count, count_rows, custom, custom_invertible,
+    custom_mergeable, first, last, max, median, min, mode, percentile_cont, percentile_disc, stddev, stddev_population,
+    sum, sum_squares, top_k, variance, variance_population,
 };
 pub use anabranch_flow::egress::Item;
-pub use anabranch_operators::aggregate::custom::{GroupRows, Invertible, UserAggregate};
+pub use anabranch_operators::aggregate::custom::{
+    CustomAggregate, GroupRows, Invertible, Mergeable, StateStep, StatesOf, UserAggregate,
+};
 pub use anabranch_operators::temporal::custom::{Arrived, Given, Instance, UserOperator};
 pub use anabranch_operators::temporal::ingress::{self as arrival, Completed, Disorder, IngressCounts};
 pub use anabranch_plan::RoundLimit;
@@ -87,6 +90,7 @@ pub use input::{Event, IntoEvents};
 pub(crate) use iterate::has_open_variable;
 pub use iterate::{iterate, iterate_within};
 pub use join::How;
+pub use parts::{AggregateParts, in_parts};
 pub use pattern::{EventPattern, reg};
 pub use play::{Pace, Play, PlayTurn};
 pub use product::product;

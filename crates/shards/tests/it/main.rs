@@ -15,6 +15,7 @@ mod load;
 mod locations;
 mod movement;
 mod packed;
+mod parts;
 mod periods;
 mod placed;
 mod plans;

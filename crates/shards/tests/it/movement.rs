@@ -231,26 +231,45 @@ fn one_shard_is_a_place_to_go() {
     });
 }
 
+/// Statement A11: rows between processes by the plans of figure 1, of R rows and G keys in P
+/// processes with N shards. Of rows with keys that are everywhere, (a) moves R (P - 1) / P exactly,
+/// whatever the hash; of keys that are in one shard each, as many but for the luck of the hash.
 #[test]
-fn partial_counts_are_few_between_processes() {
-    let s = source("l", Layout::grid(2, 2)).rekey(["k"]);
-    let count = |q: anabranch_engine::frame::Frame| q.agg([count_rows().alias("n")]);
-    let add = |q: anabranch_engine::frame::Frame| q.agg([sum(col("n")).alias("n")]);
-    let far = |program: Shards| {
-        let mut run = program.run().unwrap();
-        for shard in 0..4usize {
-            let row = |x: i64| Event::start(0, [(x % 10).into(), 0i64.into(), x.into()]);
-            run.push("l", shard, (0..1000).map(row).collect::<Vec<_>>()).unwrap();
-        }
-        run.finish().unwrap();
-        run.moved().iter().map(|(_, moved)| moved.rows_far).sum::<u64>()
-    };
-    let whole = far(s.redistribute(Move::FLAT).query(count));
-    assert!((1000..=3000).contains(&whole), "{whole}");
-    assert!(far(s.query(count).redistribute(Move::FLAT).query(add)) <= 40);
-    let tree = s.query(count).redistribute(Move::LOCAL).query(add).redistribute(Move::FLAT).query(add);
-    assert!(far(tree) <= 20);
-    assert!(far(s.redistribute(Move::LOCAL).query(count).redistribute(Move::FLAT).query(add)) <= 20);
+fn rows_between_processes_are_as_many_as_the_formulas_say() {
+    const ROWS: u64 = 12_000;
+    const KEYS: u64 = 100;
+    for (processes, threads) in [(2, 1), (2, 2), (3, 2), (4, 2), (2, 4)] {
+        let layout = Layout::grid(processes, threads);
+        let shards = layout.shards() as u64;
+        let far = |program: Shards, keys: u64| {
+            let mut run = program.run().unwrap();
+            // (Row i has key i mod `keys`: with few keys each is in each shard, as often.)
+            for shard in 0..shards {
+                let (first, last) = (shard * ROWS / shards, (shard + 1) * ROWS / shards);
+                let row = |x: u64| Event::start(0, [((x % keys) as i64).into(), 0i64.into(), (x as i64).into()]);
+                run.push("l", shard as usize, (first..last).map(row).collect::<Vec<_>>()).unwrap();
+            }
+            run.finish().unwrap();
+            run.moved().iter().map(|(_, moved)| moved.rows_far).sum::<u64>()
+        };
+        let s = source("l", layout).rekey(["k"]);
+        let count = |q: anabranch_engine::frame::Frame| q.agg([count_rows().alias("n")]);
+        let add = |q: anabranch_engine::frame::Frame| q.agg([sum(col("n")).alias("n")]);
+        let a = s.redistribute(Move::FLAT).query(count);
+        let b = s.query(count).redistribute(Move::FLAT).query(add);
+        let c = s.query(count).redistribute(Move::LOCAL).query(add).redistribute(Move::FLAT).query(add);
+        let d = s.redistribute(Move::LOCAL).query(count).redistribute(Move::FLAT).query(add);
+        let processes = processes as u64;
+        let of_others = |rows: u64| rows * (processes - 1) / processes;
+        // G keys, each in every shard.
+        assert_eq!(far(a.clone(), KEYS), of_others(ROWS));
+        assert_eq!(far(b, KEYS), of_others(shards * KEYS));
+        assert_eq!(far(c, KEYS), of_others(processes * KEYS));
+        assert_eq!(far(d, KEYS), of_others(processes * KEYS));
+        // As many keys as rows.
+        let (found, expected) = (far(a, ROWS), of_others(ROWS));
+        assert!(found.abs_diff(expected) * 20 <= expected, "{found} of {expected} in {layout:?}");
+    }
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! The plans of Quill, figures 1 and 4, and a long one: equal contents at every time, whatever the
 //! shards (statements A9, A10, A14).
 
-use anabranch_engine::frame::{Frame, FrameAggregate, How, col, count, count_rows, lit, max, min, sum};
-use anabranch_shards::{Layout, Move, Shards};
+use std::collections::BTreeMap;
 
-use crate::support::{same_as_one_shard, source};
+use anabranch_batch::Time;
+use anabranch_engine::frame::{Event, Frame, FrameAggregate, How, col, count, count_rows, lit, max, min, sum};
+use anabranch_shards::{Layout, Move, Shards};
+use anabranch_testing::rng::{Rng, cases};
+
+use crate::support::{rows, run, same_as_one_shard, same_in_all_layouts, source, updates};
 
 /// The aggregates that are put together of parts.
 fn parts() -> Vec<FrameAggregate> {
@@ -54,14 +58,14 @@ fn plans_of_figure_1_count_what_one_shard_counts() {
 #[test]
 fn plans_of_figure_1_equal_the_plain_query() {
     for plan in 0..4 {
-        anabranch_testing::rng::cases("plain query", 6, |rng| {
-            let rows = [("l", crate::support::rows(rng, 50))];
+        cases("plain query", 6, |rng| {
+            let rows = [("l", rows(rng, 50))];
             let layout = Layout::grid(2, 2);
             let one = source("l", Layout::flat(1)).query(|q| q.tumbling(10).group_by([col("k")]).agg(parts()));
-            let expected = crate::support::run(rng, &one, 1, &rows).changes();
+            let expected = run(rng, &one, 1, &rows).changes();
             let program = &figure_1(layout, |f| f.tumbling(10))[plan];
-            let found = crate::support::run(rng, program, 4, &rows).changes();
-            assert_eq!(crate::support::updates(&found), crate::support::updates(&expected));
+            let found = run(rng, program, 4, &rows).changes();
+            assert_eq!(updates(&found), updates(&expected));
         });
     }
 }
@@ -118,6 +122,43 @@ fn a_full_join_with_a_replicated_side_is_refused() {
     hybrid.check().unwrap_err();
 }
 
+/// Statement A10, of right outer joins: safe where both sides are hashed (a); refused where the
+/// right side is replicated (b), (c), since each copy of a row without a pair would come out.
+#[test]
+fn a_right_outer_join_with_a_replicated_side_is_refused() {
+    let right_outer: fn(Frame, Frame) -> Frame = |l, r| r.join(&l, [], [], How::Left);
+    same_as_one_shard("right outer", |layout| figure_4(layout, right_outer)[0].clone());
+    for plan in 1..3 {
+        depends_on_shards(|layout| figure_4(layout, right_outer)[plan].clone());
+    }
+    let in_sql = "SELECT other.k, shard.x, other.x AS y FROM shard RIGHT JOIN other ON shard.k = other.k";
+    let sides = |layout| (source("l", layout).rekey(["k"]), source("r", layout).rekey(["k"]));
+    same_as_one_shard("right outer in SQL", |layout| {
+        let (l, r) = sides(layout);
+        l.redistribute(Move::FLAT).sql_with(&r.redistribute(Move::FLAT), in_sql)
+    });
+    depends_on_shards(|layout| {
+        let (l, r) = sides(layout);
+        l.sql_with(&r.broadcast(Move::GLOBAL).broadcast(Move::LOCAL), in_sql)
+    });
+    depends_on_shards(|layout| {
+        let (l, r) = sides(layout);
+        l.redistribute(Move::LOCAL).sql_with(&r.broadcast(Move::GLOBAL).redistribute(Move::LOCAL), in_sql)
+    });
+}
+
+/// Asserts that a program is refused, and that the refusal is right: it yields other contents in
+/// two processes than in one shard.
+fn depends_on_shards(build: impl Fn(Layout) -> Shards) {
+    let layout = Layout::grid(2, 2);
+    let error = build(layout).check().unwrap_err();
+    assert!(error.message.starts_with("the program depends on the number of shards: "), "{}", error.message);
+    let mut rng = Rng::new(11);
+    let inputs = [("l", rows(&mut rng, 60)), ("r", rows(&mut rng, 20))];
+    let mut changes = |layout: Layout| updates(&run(&mut rng, &build(layout), layout.shards(), &inputs).changes());
+    assert_ne!(changes(layout), changes(Layout::flat(1)));
+}
+
 /// Clicks of users that are no robots, by advertisement: a robot clicks more than twice in ten
 /// ticks.
 fn clicks(layout: Layout) -> Shards {
@@ -130,6 +171,69 @@ fn clicks(layout: Layout) -> Shards {
 #[test]
 fn clicks_of_people_are_counted_once_whatever_the_shards() {
     same_as_one_shard("robots", clicks);
-    let plan = clicks(Layout::flat(2)).explain().unwrap();
+}
+
+/// Statement A14: the same as a naive evaluation; `users` is computed once.
+#[test]
+fn clicks_of_people_are_those_of_a_naive_evaluation() {
+    cases("naive robots", 3, |rng| {
+        let made: Vec<Click> = (0..120).map(|_| Click::any(rng)).collect();
+        let expected = naive_clicks(&made);
+        assert!(naive_people(&made).count() < made.len(), "there are no robots");
+        let inputs = [("l", made.iter().map(|click| click.events(rng)).collect())];
+        same_in_all_layouts(rng, clicks, &inputs, &expected);
+    });
+    let program = clicks(Layout::flat(2));
+    let plan = program.explain().unwrap();
     assert_eq!(plan.matches("(as above)").count(), 1, "{plan}");
+    let steps = program.run().unwrap();
+    let steps: Vec<&str> = steps.moved().iter().map(|(name, _)| *name).collect();
+    let count = |name: &str| steps.iter().filter(|step| **step == name).count();
+    assert_eq!((count("source"), count("redistribute"), count("query")), (1, 2, 3), "{steps:?}");
+}
+
+/// A click: of a user, on an advertisement, at a time.
+struct Click {
+    user: i64,
+    ad: i64,
+    time: i64,
+}
+
+impl Click {
+    fn any(rng: &mut Rng) -> Click {
+        Click { user: rng.between(0, 9), ad: rng.between(0, 3), time: rng.between(0, 60) }
+    }
+
+    /// The click as a point, or as a start that is taken back one tick later.
+    fn events(&self, rng: &mut Rng) -> Vec<Event> {
+        let (time, row) = (self.time, vec![self.user.into(), self.ad.into(), 0i64.into()]);
+        match rng.chance(50) {
+            true => vec![Event::point(time, row)],
+            false => vec![Event::start(time, row.clone()), Event::end(time + 1, time, row)],
+        }
+    }
+}
+
+/// Clicks of users with at most two clicks in the ten ticks until then, in the plainest code.
+fn naive_people(made: &[Click]) -> impl Iterator<Item = &Click> {
+    let is_recent = |click: &Click, other: &Click| {
+        other.user == click.user && other.time <= click.time && click.time < other.time + 10
+    };
+    made.iter().filter(move |click| made.iter().filter(|other| is_recent(click, other)).count() <= 2)
+}
+
+/// Changes of their number by advertisement, in windows of twenty ticks at every tenth.
+fn naive_clicks(made: &[Click]) -> BTreeMap<(Time, Vec<String>), i64> {
+    let mut changes: BTreeMap<(Time, Vec<String>), i64> = BTreeMap::new();
+    for (window_end, ad) in (0..=9).flat_map(|window| (0..=3).map(move |ad| (10 * window, ad))) {
+        let is_in = |click: &&Click| click.ad == ad && window_end - 20 < click.time && click.time <= window_end;
+        let n = naive_people(made).filter(is_in).count();
+        if n > 0 {
+            let row = vec![ad.to_string(), n.to_string()];
+            *changes.entry((window_end, row.clone())).or_default() += 1;
+            *changes.entry((window_end + 10, row)).or_default() -= 1;
+        }
+    }
+    changes.retain(|_, diff| *diff != 0);
+    changes
 }

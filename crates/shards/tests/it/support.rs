@@ -19,9 +19,10 @@ pub fn source(name: &str, layout: Layout) -> Shards {
     Shards::source(name, schema(), layout)
 }
 
-/// Layouts of one to six shards.
+/// Layouts of one to eight shards, in one process and in several.
 pub fn layouts() -> Vec<Layout> {
-    vec![Layout::flat(2), Layout::flat(3), Layout::flat(4), Layout::grid(2, 2), Layout::grid(3, 2), Layout::grid(2, 1)]
+    let grids = [(2, 1), (2, 2), (3, 2), (2, 3), (4, 2), (2, 4)];
+    (1..=8).map(Layout::flat).chain(grids.map(|(processes, threads)| Layout::grid(processes, threads))).collect()
 }
 
 /// A parallel split with random splitters, window and seed.
@@ -82,21 +83,34 @@ pub fn updates(batch: &Batch) -> BTreeMap<(Time, Vec<String>), i64> {
     updates
 }
 
-/// Holds a program of some shards against itself of one, on random rows.
+/// Holds a program of each layout against itself of one shard, on random rows.
 pub fn same_as_one_shard(name: &str, build: impl Fn(Layout) -> Shards) {
-    anabranch_testing::rng::cases(name, 12, |rng| {
+    anabranch_testing::rng::cases(name, 2, |rng| {
         let inputs = [("l", rows(rng, 60)), ("r", rows(rng, 20))];
-        let of = |program: &Shards| {
-            let used = |name: &str| program.explain().unwrap().contains(&format!("source {name} "));
-            inputs.iter().filter(|(name, _)| used(name)).cloned().collect::<Vec<_>>()
-        };
         let alone = build(Layout::flat(1));
-        let given = of(&alone);
+        let given = used_by(&alone, &inputs);
         let expected = updates(&run(rng, &alone, 1, &given).changes());
-        let layout = *rng.pick(&layouts());
+        same_in_all_layouts(rng, &build, &given, &expected);
+    });
+}
+
+/// Holds a program of each layout, which must be accepted, against what is expected of these rows.
+pub fn same_in_all_layouts(
+    rng: &mut Rng,
+    build: impl Fn(Layout) -> Shards,
+    inputs: &[(&str, Vec<Vec<Event>>)],
+    expected: &BTreeMap<(Time, Vec<String>), i64>,
+) {
+    for layout in layouts() {
         let program = build(layout);
         program.check().unwrap();
-        let found = updates(&run(rng, &program, layout.shards(), &given).changes());
-        assert_eq!(found, expected, "{layout:?}\n{}", program.explain().unwrap());
-    });
+        let found = updates(&run(rng, &program, layout.shards(), inputs).changes());
+        assert_eq!(found, *expected, "{layout:?}\n{}", program.explain().unwrap());
+    }
+}
+
+/// The inputs that a program reads.
+pub fn used_by<'a>(program: &Shards, inputs: &[(&'a str, Vec<Vec<Event>>)]) -> Vec<(&'a str, Vec<Vec<Event>>)> {
+    let plan = program.explain().unwrap();
+    inputs.iter().filter(|(name, _)| plan.contains(&format!("source {name} "))).cloned().collect()
 }

@@ -26,6 +26,8 @@
 //! these rows are kept.
 
 mod extreme;
+mod merge;
+mod ranked;
 mod store;
 
 use anabranch_spec::foreign::Foreign;
@@ -37,6 +39,7 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Int64Type};
 
 pub(crate) use extreme::Extreme;
+pub use merge::{MergeSteps, Mergeable, StateStep, StatesOf};
 use store::{Always, Erased, Growing, Never, Typed};
 pub(crate) use store::{Results, States};
 
@@ -146,7 +149,11 @@ impl<'a> GroupRows<'a> {
 
 /// A user's aggregate as the engine carries it. Two are equal when they are the same object.
 #[derive(Clone)]
-pub struct CustomAggregate(Arc<dyn Erased>);
+pub struct CustomAggregate {
+    erased: Arc<dyn Erased>,
+    /// What it does with stored states, if it is a step of a [`Mergeable`] one.
+    step: Option<StateStep>,
+}
 
 impl CustomAggregate {
     /// The aggregate that a call carries.
@@ -163,24 +170,33 @@ impl CustomAggregate {
         Foreign::new(&name, self)
     }
 
+    fn of_erased(aggregate: impl Erased + 'static) -> CustomAggregate {
+        CustomAggregate { erased: Arc::new(aggregate), step: None }
+    }
+
+    /// What it does with stored states; `None` if it is no step of a [`Mergeable`] one.
+    pub fn step(&self) -> Option<&StateStep> {
+        self.step.as_ref()
+    }
+
     /// One whose rows cannot be taken out.
     pub fn new(aggregate: impl UserAggregate) -> CustomAggregate {
-        CustomAggregate(Arc::new(Typed::<_, Never> { aggregate: Arc::new(aggregate), inverse: PhantomData }))
+        CustomAggregate::of_erased(Typed::<_, Never> { aggregate: Arc::new(aggregate), inverse: PhantomData })
     }
 
     /// One whose rows can.
     pub fn invertible(aggregate: impl Invertible) -> CustomAggregate {
-        CustomAggregate(Arc::new(Typed::<_, Always> { aggregate: Arc::new(aggregate), inverse: PhantomData }))
+        CustomAggregate::of_erased(Typed::<_, Always> { aggregate: Arc::new(aggregate), inverse: PhantomData })
     }
 
     /// The least or greatest value, of which nothing is taken out.
     pub(crate) fn extreme(extreme: Extreme) -> CustomAggregate {
-        CustomAggregate(Arc::new(Typed::<_, Growing> { aggregate: Arc::new(extreme), inverse: PhantomData }))
+        CustomAggregate::of_erased(Typed::<_, Growing> { aggregate: Arc::new(extreme), inverse: PhantomData })
     }
 
     /// See [`UserAggregate::name`].
     pub fn name(&self) -> &str {
-        self.0.name()
+        self.erased.name()
     }
 
     /// See [`UserAggregate::output_type`].
@@ -188,25 +204,25 @@ impl CustomAggregate {
     /// # Errors
     /// The aggregate's.
     pub fn output_type(&self, arguments: &[DataType]) -> Result<DataType, String> {
-        self.0.output_type(arguments)
+        self.erased.output_type(arguments)
     }
 
     /// Whether starts of events are to come as a last argument.
     pub fn reads_starts(&self) -> bool {
-        self.0.reads_starts()
+        self.erased.reads_starts()
     }
 
     pub(crate) fn is_invertible(&self) -> bool {
-        self.0.is_invertible()
+        self.erased.is_invertible()
     }
 
     /// Whether states can be added to each other.
     pub(crate) fn can_combine(&self) -> bool {
-        self.0.can_combine()
+        self.erased.can_combine()
     }
 
     pub(crate) fn states(&self, output_type: &DataType) -> Box<dyn States> {
-        self.0.states(output_type)
+        self.erased.states(output_type)
     }
 
     /// Rows whose columns are the arguments.
@@ -217,7 +233,7 @@ impl CustomAggregate {
 
 impl PartialEq for CustomAggregate {
     fn eq(&self, other: &CustomAggregate) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.erased, &other.erased)
     }
 }
 
