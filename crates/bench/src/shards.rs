@@ -230,6 +230,9 @@ pub(super) fn plans_of_figure_1(layout: Layout) -> [(&'static str, Shards); 4] {
     ]
 }
 
+/// Cuts rows into windows.
+type Cut = fn(Frame) -> Frame;
+
 /// Counts and sums by key, by the plans (a) to (d); in one shard they are one plan.
 fn figure_1(options: &Options) -> Result<Vec<Value>, Error> {
     let mut lines = Vec::new();
@@ -250,14 +253,14 @@ fn figure_1(options: &Options) -> Result<Vec<Value>, Error> {
             }
         }
     }
-    let windows = |cut: fn(Frame) -> Frame| {
+    let windows = |cut: Cut| {
         let s = source("rows", 2, 2).rekey(["c0"]).redistribute(Move::FLAT);
         s.query(move |q| cut(q).agg([avg(col("c1")).alias("m")]))
     };
     // (Each batch has a time of its own.)
     let given = batches(options.rows, options.batch, 2, 2_000).into_iter().enumerate();
     let given: Vec<Batch> = given.map(|(at, batch)| batch.with_times(Times::Constant(at as i64))).collect();
-    let cuts: [(&str, fn(Frame) -> Frame); 2] =
+    let cuts: [(&str, Cut); 2] =
         [("tumbling", |q| q.tumbling(100)), ("hopping, two a row,", |q| q.hopping(100, 50, 0))];
     for (cut, of) in cuts {
         let name = format!("mean by key in {cut} windows of 100 batches, 2,000 groups, 2 shards");
