@@ -173,7 +173,7 @@ fn wide_rows(rows: i64, more: usize) -> Batch {
 /// A source of these rows.
 fn wide_source(more: usize, layout: Layout) -> Shards {
     let field = |at: usize| {
-        let of = if at % 2 == 0 { DataType::Utf8View } else { DataType::Int64 };
+        let of = if at.is_multiple_of(2) { DataType::Utf8View } else { DataType::Int64 };
         Field::new(format!("c{at}"), of, true)
     };
     let fields =
