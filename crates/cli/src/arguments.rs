@@ -265,10 +265,10 @@ fn parse_expressways(text: &str) -> Result<u32, String> {
 
 fn parse_speed(text: &str) -> Result<Speed, String> {
     match text.parse::<f64>() {
-        Ok(speed) if speed > 0.0 && speed.is_finite() => Ok(Speed::Times(speed)),
+        Ok(speed) if (1e-3..=1e6).contains(&speed) => Ok(Speed::Times(speed)),
         _ if text == "max" => Ok(Speed::Replay),
         _ if text == "real" => Ok(Speed::Times(1.0)),
-        _ => Err("real, max, or how many times real time".into()),
+        _ => Err("real, max, or how many times real time: from 0.001 to 1000000".into()),
     }
 }
 

@@ -201,6 +201,9 @@ impl RunOutcome {
     }
 }
 
+/// Branches that a text may have copies of rows in, as SPLIT in SQL.
+const BROADCAST_WIDTH_MAX: u32 = 10_000;
+
 /// The way out for values that are no numbers.
 const TO_NUMBER: &str = "Cast it to bigint, if its values are numbers of shards or branches.";
 
@@ -261,6 +264,10 @@ fn targets(to: &MoveTargets) -> To {
 
 /// The branches of a split.
 fn branches(rows: &Shards, split: &PlannedSplit) -> Result<Branches, Error> {
+    if split.broadcast.is_some() && split.width > BROADCAST_WIDTH_MAX {
+        return Err(Error::invalid(format!("a row that a split broadcasts would come in {} branches", split.width))
+            .with_detail(format!("A split with a broadcast has {BROADCAST_WIDTH_MAX} branches at most.")));
+    }
     let broadcast = split.broadcast.as_ref().map(|text| expression(rows, text, MoveExpr::Broadcast)).transpose();
     let route = expression(rows, &split.route, MoveExpr::Route)?;
     let branches = rows.split(split.width, route, broadcast?, split.form.into());

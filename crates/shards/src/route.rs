@@ -210,7 +210,8 @@ fn multicast(batch: &Batch, targets: &Targets, layout: Layout) -> Result<Vec<Bat
         named.dedup();
         for target in named {
             let Some(rows) = rows.get_mut(target) else {
-                return Err(Error::data(format!("a row is multicast to shard {target} of {}", layout.shards())));
+                return Err(Error::data(format!("a row is multicast to shard {target} of {}", layout.shards()))
+                    .with_hint(format!("Shards are numbered 0 to {}; NULL is none.", layout.shards() - 1)));
             };
             rows.push(row as u32);
         }

@@ -95,3 +95,26 @@ fn a_wrong_program_names_the_line() {
     let ran = place.run(&["plan", "none.py"]);
     assert!(ran.code == 1 && ran.err.contains("cannot read none.py"), "{}", ran.err);
 }
+
+/// What a text may not have is refused with its line, and no text ends the process.
+#[test]
+fn texts_that_go_too_far_are_refused() {
+    let place = Place::new();
+    let refused = |text: &str, why: &str| {
+        place.write("p.py", text);
+        let ran =
+            place.run(&["plan", "p.py", "-c", "CREATE TABLE t (a int); INSERT INTO t VALUES (1)", "--shards", "2"]);
+        assert!(ran.code == 1 && ran.err.contains(why), "{text:.80}: {}", ran.err);
+    };
+    let long = |n: usize| format!("s = db.shards(\"t\"){}\n", ".sql(\"SELECT a FROM shard\")".repeat(n));
+    refused(&long(900), "line 1: a program of more than 256 steps");
+    let lines = "s = s.union(db.shards(\"t\"))\n".repeat(400);
+    refused(&format!("s = db.shards(\"t\")\n{lines}"), "a program of more than 256 steps");
+    place.write("p.py", long(200));
+    let ran = place.run(&["plan", "p.py", "-c", "CREATE TABLE t (a int); INSERT INTO t VALUES (1)", "--format", "csv"]);
+    assert_eq!(ran.good(), "a\n1\n");
+    refused(&format!("s = {}db.shards(\"t\"){}\n", "(".repeat(12_000), ")".repeat(12_000)), "parentheses");
+    refused("s = db.shards(\"t\").sql(\"SELECT '\\x41' FROM shard\")\n", "line 1: \"\\x\" in a text");
+    refused("s = db.shards(\"t\").sql(\"SELECT a FROM shard AS OF 1\")\n", "AS OF 1 in a query over events");
+    refused("s = db.shards(\"t\").split(20000, \"a\", broadcast=\"a = 1\").merge()\n", "10000 branches at most");
+}

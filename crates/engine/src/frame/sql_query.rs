@@ -87,6 +87,10 @@ fn answer(
     let parsed = anabranch_sql::parse(query)?;
     let select = match parsed.as_slice() {
         [parsed] => match &parsed.statement {
+            Statement::Select { as_of: Some(time), .. } => {
+                return Err(Error::invalid(format!("AS OF {time} in a query over events"))
+                    .with_hint("Leave it out: events say themselves when they are in force."));
+            }
             Statement::Select { query, .. } => Some(query),
             _ => None,
         },

@@ -26,18 +26,27 @@ pub type ReadProgram = Result<Program, (usize, String)>;
 /// # Errors
 /// The line, and what is wrong there.
 pub fn read(text: &str) -> ReadProgram {
-    let mut reader = Reader { tokens: tokens(text)?, at: 0, names: BTreeMap::new(), program: Program::default() };
+    let mut reader =
+        Reader { tokens: tokens(text)?, at: 0, names: BTreeMap::new(), program: Program::default(), depth: 0 };
     while reader.at < reader.tokens.len() {
         reader.statement()?;
     }
     reader.finish()
 }
 
+/// Steps that a text may have: what builds and runs them goes from the last to the first.
+const STEPS_MAX: usize = 256;
+
+/// Parentheses that a chain of steps may stand in.
+const PARENTHESES_MAX: usize = 64;
+
 struct Reader {
     tokens: Vec<ProgramToken>,
     at: usize,
     names: BTreeMap<String, usize>,
     program: Program,
+    /// Chains that the one which is read stands in.
+    depth: usize,
 }
 
 impl Reader {
@@ -71,6 +80,16 @@ impl Reader {
 
     /// A name, and the calls behind it.
     fn chain(&mut self, name: &str) -> Result<usize, (usize, String)> {
+        self.depth += 1;
+        if self.depth > PARENTHESES_MAX {
+            return Err((self.line(), format!("steps in more than {PARENTHESES_MAX} parentheses")));
+        }
+        let step = self.calls(name);
+        self.depth -= 1;
+        step
+    }
+
+    fn calls(&mut self, name: &str) -> Result<usize, (usize, String)> {
         let line = self.line();
         let mut step = match self.next() {
             TokenKind::Mark('(') => {
@@ -103,6 +122,12 @@ impl Reader {
                 split.merge = self.merge()?;
             }
             self.program.steps.push(PlannedStep { name: name.to_owned(), action });
+            if self.program.steps.len() > STEPS_MAX {
+                return Err((
+                    line,
+                    format!("a program of more than {STEPS_MAX} steps: one query of SQL may do several"),
+                ));
+            }
             step = Some(self.program.steps.len() - 1);
         }
         step.ok_or_else(|| (line, "db is followed by .shards(\"relation\")".to_owned()))

@@ -120,8 +120,14 @@ fn string(chars: &[char], at: &mut usize, line: &mut usize, is_raw: bool) -> Res
                 match next {
                     'n' => text.push('\n'),
                     't' => text.push('\t'),
+                    'r' => text.push('\r'),
                     '\n' => {}
                     '\\' | '"' | '\'' => text.push(next),
+                    // (Python reads more of them, as other characters.)
+                    'x' | 'u' | 'U' | 'N' | 'a' | 'b' | 'f' | 'v' | '0'..='7' => {
+                        let message = format!("\"\\{next}\" in a text: write the character itself, or r\"..\"");
+                        return Err((*line, message));
+                    }
                     other => text.extend(['\\', other]),
                 }
             }
