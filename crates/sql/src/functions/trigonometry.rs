@@ -1,4 +1,4 @@
-//! Trigonometry in degrees, `sind(30)`: exact where the result is. Also `acosh` and `atanh`.
+//! Trigonometry in degrees, `sind(30)`: exact where the result is. Also `acosh`, `atanh` and `atan2`.
 //!
 //! Law: PostgreSQL's answers. Each function is reduced to the first quadrant, and there divided by
 //! its value at 30, 45 or 60 degrees, so that these come out exactly. An angle that is infinite,
@@ -13,7 +13,7 @@ use datafusion_common::{Result as DfResult, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 /// All functions of this module.
-pub(crate) fn all() -> [Arc<ScalarUDF>; 10] {
+pub(crate) fn all() -> [Arc<ScalarUDF>; 11] {
     let function = |name, arity, compute| {
         let signature = Signature::uniform(arity, vec![DataType::Float64], Volatility::Immutable);
         Arc::new(ScalarUDF::from(InDegrees { name, compute, signature }))
@@ -28,8 +28,15 @@ pub(crate) fn all() -> [Arc<ScalarUDF>; 10] {
         function("atand", 1, |x| Some(x[0].atan() / 1f64.atan() * 45.0)),
         function("acosh", 1, |x| (x[0] >= 1.0 || x[0].is_nan()).then(|| x[0].acosh())),
         function("atanh", 1, |x| (x[0].abs() <= 1.0 || x[0].is_nan()).then(|| x[0].atanh())),
-        function("atan2d", 2, |args| Some(args[0].atan2(args[1]) / 1f64.atan() * 45.0)),
+        function("atan2", 2, |args| Some(angle(args))),
+        function("atan2d", 2, |args| Some(angle(args) / 1f64.atan() * 45.0)),
     ]
+}
+
+/// The angle of a point, y and x. (A zero has no sign: -0 and 0 are equal, so a group or a key may
+/// hold either.)
+fn angle(point: &[f64]) -> f64 {
+    (point[0] + 0.0).atan2(point[1] + 0.0)
 }
 
 /// A function of doubles; `None` if an argument is out of its range.
