@@ -107,9 +107,9 @@ fn texts_that_go_too_far_are_refused() {
         assert!(ran.code == 1 && ran.err.contains(why), "{text:.80}: {}", ran.err);
     };
     let long = |n: usize| format!("s = db.shards(\"t\"){}\n", ".sql(\"SELECT a FROM shard\")".repeat(n));
-    refused(&long(900), "line 1: a program of more than 256 steps");
-    let lines = "s = s.union(db.shards(\"t\"))\n".repeat(400);
-    refused(&format!("s = db.shards(\"t\")\n{lines}"), "a program of more than 256 steps");
+    refused(&long(900), "line 1: more than 400 steps in a row");
+    let lines = "s = s.union(db.shards(\"t\"))\n".repeat(500);
+    refused(&format!("s = db.shards(\"t\")\n{lines}"), "line 401: more than 400 steps in a row");
     place.write("p.py", long(200));
     let ran = place.run(&["plan", "p.py", "-c", "CREATE TABLE t (a int); INSERT INTO t VALUES (1)", "--format", "csv"]);
     assert_eq!(ran.good(), "a\n1\n");

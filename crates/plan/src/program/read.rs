@@ -26,16 +26,23 @@ pub type ReadProgram = Result<Program, (usize, String)>;
 /// # Errors
 /// The line, and what is wrong there.
 pub fn read(text: &str) -> ReadProgram {
-    let mut reader =
-        Reader { tokens: tokens(text)?, at: 0, names: BTreeMap::new(), program: Program::default(), depth: 0 };
+    let mut reader = Reader {
+        tokens: tokens(text)?,
+        at: 0,
+        names: BTreeMap::new(),
+        program: Program::default(),
+        depths: vec![],
+        depth: 0,
+    };
     while reader.at < reader.tokens.len() {
         reader.statement()?;
     }
     reader.finish()
 }
 
-/// Steps that a text may have: what builds and runs them goes from the last to the first.
-const STEPS_MAX: usize = 256;
+/// Steps in a row that a text may have: what builds and checks them goes from the last to the first,
+/// a few calls a step.
+const DEPTH_MAX: usize = 400;
 
 /// Parentheses that a chain of steps may stand in.
 const PARENTHESES_MAX: usize = 64;
@@ -45,6 +52,8 @@ struct Reader {
     at: usize,
     names: BTreeMap<String, usize>,
     program: Program,
+    /// For each step, how many stand in a row up to it.
+    depths: Vec<usize>,
     /// Chains that the one which is read stands in.
     depth: usize,
 }
@@ -122,15 +131,20 @@ impl Reader {
                 split.merge = self.merge()?;
             }
             self.program.steps.push(PlannedStep { name: name.to_owned(), action });
-            if self.program.steps.len() > STEPS_MAX {
-                return Err((
-                    line,
-                    format!("a program of more than {STEPS_MAX} steps: one query of SQL may do several"),
-                ));
+            if self.note_depth() > DEPTH_MAX {
+                return Err((line, format!("more than {DEPTH_MAX} steps in a row: one query of SQL may do several")));
             }
             step = Some(self.program.steps.len() - 1);
         }
         step.ok_or_else(|| (line, "db is followed by .shards(\"relation\")".to_owned()))
+    }
+
+    /// How many steps stand in a row up to the last one.
+    fn note_depth(&mut self) -> usize {
+        let inputs = self.program.steps.last().map_or(&[][..], |step| step.action.inputs());
+        let depth = 1 + inputs.iter().map(|input| self.depths[*input]).max().unwrap_or_default();
+        self.depths.push(depth);
+        depth
     }
 
     /// Where the branches of a split lie: the call behind it, if it says so.
