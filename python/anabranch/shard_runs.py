@@ -139,8 +139,8 @@ class ShardRun:
         return Rows(native.slice(0, 0))
 
     def progress(self) -> RunProgress:
-        """How far the run is: its result and inputs, what waits, rows in error, what has ended it. Any
-        thread may ask, also while another one waits for the shards."""
+        """How far the run is: its result and inputs, what waits, rows in error, what has ended it.
+        Any thread may ask, also while another one waits for the shards."""
         frontier, sources, queued, row_errors, failed = self._native.progress()
         return RunProgress(frontier, [SourceProgress(*of) for of in sources], queued, row_errors, failed)
 

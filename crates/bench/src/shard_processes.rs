@@ -2,9 +2,9 @@
 //!
 //! Law of the measurement: the other processes are started first, and wait to be connected to. The
 //! clock starts when all are connected, and stops when the client has all that comes out; so do
-//! empty actions, whose time has the beginning of the run's threads in each process too. CPU seconds
-//! are the client's process's alone. Measured, and of two cores: with more than two processes only
-//! the empty action is.
+//! empty actions, whose time has the beginning of the run's threads in each process too. CPU
+//! seconds are the client's process's alone. Measured, and of two cores: with more than two
+//! processes only the empty action is.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command};

@@ -25,8 +25,8 @@ use crate::rows::Rows;
 /// Functions that expressions call, by name.
 type Functions<'py> = Vec<(String, PyRef<'py, Function>)>;
 
-/// Options of a parallel split: splitters, rows of a window, seed, wanted rows a second, and those of
-/// one splitter of one branch.
+/// Options of a parallel split: splitters, rows of a window, seed, wanted rows a second, and those
+/// of one splitter of one branch.
 type ParaNumbers = (Option<u32>, Option<u32>, u64, Option<f64>, Option<f64>);
 
 /// A stream in several shards, as a plan. Immutable.

@@ -135,14 +135,14 @@ impl ShardRun {
     /// use arrow::datatypes::{DataType, Field, Schema};
     ///
     /// let schema = Schema::new(vec![Field::new("ad", DataType::Int64, true)]);
-    /// let views = Shards::source("views", schema, Layout::flat(2)).rekey(["ad"]).redistribute(Move::FLAT);
-    /// let mut run = views.query(|shard| shard.agg([count_rows().alias("n")])).run()?;
+    /// let views = Shards::source("views", schema, Layout::flat(2)).rekey(["ad"]);
+    /// let mut run = views.redistribute(Move::FLAT).query(|shard| shard.agg([count_rows().alias("n")])).run()?;
     /// let heard = Arc::new(Mutex::new(0));
     /// let sum = Arc::clone(&heard);
-    /// run.subscribe(move |_shard, changes| *sum.lock().expect("no call has panicked") += changes.len());
+    /// run.subscribe(move |_shard, changes| *sum.lock().expect("no call panics") += changes.len());
     /// run.push("views", 0, vec![Event::point(1, [7i64.into()])])?;
     /// run.finish()?;
-    /// assert_eq!(*heard.lock().expect("no call has panicked"), 2, "the count comes, and goes");
+    /// assert_eq!(*heard.lock().expect("no call panics"), 2, "the count comes, and goes");
     /// assert_eq!(run.progress().sources[0].rows, 1);
     /// # Ok::<(), anabranch_engine::Error>(())
     /// ```
@@ -151,8 +151,8 @@ impl ShardRun {
         self.take_said();
     }
 
-    /// What has come out since the last call, as [`drain`](ShardRun::drain), without waiting for the
-    /// shards.
+    /// What has come out since the last call, as [`drain`](ShardRun::drain), without waiting for
+    /// the shards.
     ///
     /// # Errors
     /// As for [`drain`](ShardRun::drain).
@@ -161,13 +161,14 @@ impl ShardRun {
         self.take_ready()
     }
 
-    /// How far the run has come: its result, its sources, what waits, row errors, and what has ended
-    /// it.
+    /// How far the run has come: its result, its sources, what waits, row errors, and what has
+    /// ended it.
     pub fn progress(&self) -> RunProgress {
         self.watch.progress()
     }
 
-    /// A handle that tells the [progress](ShardRun::progress) on other threads, while the run works.
+    /// A handle that tells the [progress](ShardRun::progress) on other threads, while the run
+    /// works.
     pub fn watch(&self) -> RunWatch {
         self.watch.clone()
     }

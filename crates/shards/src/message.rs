@@ -22,8 +22,8 @@ pub struct Message {
     pub from: usize,
     /// Rows or a promise.
     pub load: Load,
-    /// Bytes of the rows in the wire form, measured once: where the rows were made. A window has its
-    /// part of its batch's bytes.
+    /// Bytes of the rows in the wire form, measured once: where the rows were made. A window has
+    /// its part of its batch's bytes.
     pub bytes: usize,
     /// The process that waits for an acknowledgement; none for messages of the same process, and
     /// for the message that engaged this process.

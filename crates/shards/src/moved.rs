@@ -13,8 +13,8 @@ pub struct Moved {
     pub rows_near: u64,
     /// Rows to other processes.
     pub rows_far: u64,
-    /// Bytes of rows that left their shard, near and far, in the wire form. A window counts its part
-    /// of its batch's.
+    /// Bytes of rows that left their shard, near and far, in the wire form. A window counts its
+    /// part of its batch's.
     pub bytes: u64,
     /// Bytes of rows that stayed in their shard, in the wire form; none are written.
     pub bytes_kept: u64,

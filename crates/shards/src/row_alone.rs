@@ -2,8 +2,8 @@
 //!
 //! Law: what takes a row back goes where the row has gone. A row and its end are two updates,
 //! perhaps hours apart, and whether they come as one or as two is not to be seen; so expressions of
-//! routes read no lifetime and call nothing that has another value each time. Source: Quill 3.3, and
-//! law 1.
+//! routes read no lifetime and call nothing that has another value each time. Source: Quill 3.3,
+//! and law 1.
 
 use anabranch_engine::Error;
 use anabranch_engine::frame::{Expr, reads_lifetime};

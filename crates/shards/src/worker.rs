@@ -358,7 +358,8 @@ impl Shard<'_, '_> {
             let listed = branches.as_ref().map_or(0, |branches| 8 * branches.len());
             let rows = window.as_ref().map_or(part.len(), ExactSizeIterator::len);
             let bytes = match bytes {
-                // (Only the header of a batch that is handed on is read: texts are measured row by row.)
+                // (Only the header of a batch that is handed on is read: texts are measured row by
+                // row.)
                 Some(bytes) if kind.hands_on() => share(bytes, rows, part.len()),
                 _ => wire::length_in_bytes(&part) + listed,
             };

@@ -81,7 +81,8 @@ pub(super) fn reads_window_bounds<'a>(exprs: impl IntoIterator<Item = &'a Expr>)
     exprs.into_iter().any(|expr| reads(expr, WINDOW_START) || reads(expr, WINDOW_END))
 }
 
-/// Whether an expression has anything of the lifetimes of rows, or of windows, besides their columns.
+/// Whether an expression has anything of the lifetimes of rows, or of windows, besides their
+/// columns.
 pub fn reads_lifetime(expr: &Expr) -> bool {
     reads_bounds([expr]) || reads_window_bounds([expr])
 }

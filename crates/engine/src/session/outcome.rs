@@ -181,8 +181,8 @@ pub(super) fn with_progress(schema: &Schema) -> SchemaRef {
 #[derive(Clone, Debug)]
 pub enum Changes {
     /// Changes in the order of their times, all of each time; at most one a (time, row), but where
-    /// rows only come. Those of one time may be in several batches, none of them empty: workers give
-    /// theirs apart. Columns: `time` and `diff` (`Int64`), then the query's.
+    /// rows only come. Those of one time may be in several batches, none of them empty: workers
+    /// give theirs apart. Columns: `time` and `diff` (`Int64`), then the query's.
     Rows(Vec<RecordBatch>),
     /// All changes with a time before this one were given.
     Progress(Time),

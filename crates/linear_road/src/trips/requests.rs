@@ -1,9 +1,9 @@
 //! Made-up requests of a day: clusters of homes, work and shops, rush hours, trips of three
 //! kilometres and more.
 //!
-//! Law: the requests are a function of the seed; days of all seeds are of one city. Shape of the day and of the city follow what is
-//! published of Copenhagen's taxis; spreads are tuned so that serial savings come near to the
-//! published ones.
+//! Law: the requests are a function of the seed; days of all seeds are of one city. Shape of the
+//! day and of the city follow what is published of Copenhagen's taxis; spreads are tuned so that
+//! serial savings come near to the published ones.
 
 use super::{Point, Request};
 use crate::random::{Random, mix};

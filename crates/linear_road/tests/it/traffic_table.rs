@@ -290,7 +290,8 @@ fn rates(measured: &Measured, table: &mut Table) {
     table.row("new vehicles a second", ratio(ordinary.len(), HOURS_3 as usize), 12.65);
     let on_the_road = *measured.reports_of_seconds.last().unwrap() as f64 * 30.0;
     table.row("cars at the end, thousands", on_the_road / 1e3, 50.0);
-    // (As many cars come as leave: then cars on the road are arrivals times the duration of a trip.)
+    // (As many cars come as leave: then cars on the road are arrivals times the duration of a
+    // trip.)
     let minutes = on_the_road / 12.65 / 60.0;
     assert!(minutes > 60.0, "trips of over an hour: {minutes}");
 }

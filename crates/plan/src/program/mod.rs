@@ -25,7 +25,7 @@ pub mod text;
 
 pub use cut::{Cut, cut};
 pub use read::{ReadProgram, read};
-pub use split::{ParaOptions, PlannedSplit, SplitForm};
+pub use split::{MergeOrder, ParaOptions, PlannedSplit, SplitForm};
 
 /// What the rows of a query's inputs are called in its text.
 pub const TABLES: [&str; 2] = ["shard", "other"];
@@ -102,15 +102,6 @@ pub enum StepAction {
     },
 }
 
-/// In which order rows of branches are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MergeOrder {
-    /// In any.
-    Any,
-    /// In order of time, in one shard.
-    Time,
-}
-
 /// Which rows go where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveKind {
@@ -178,19 +169,6 @@ impl MoveScope {
             MoveScope::Flat => "flat",
             MoveScope::Local => "local",
             MoveScope::Global => "global",
-        }
-    }
-}
-
-impl MergeOrder {
-    /// All of them.
-    pub const ALL: [MergeOrder; 2] = [MergeOrder::Any, MergeOrder::Time];
-
-    /// Its name in programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            MergeOrder::Any => "merge",
-            MergeOrder::Time => "merge_by_time",
         }
     }
 }

@@ -383,7 +383,9 @@ fn action(verb: &str, input: Option<usize>, arguments: Arguments) -> Result<Step
     }
     match (verb, input) {
         ("multicast", Some(input)) => return multicast(input, arguments),
-        ("split", Some(input)) => return read_split::split(input, &arguments),
+        ("split", Some(input)) => {
+            return read_split::split(&arguments).map(|split| StepAction::Split { input, split });
+        }
         _ => {}
     }
     let Arguments { steps, numbers, texts, list, options, mut groups } = arguments;

@@ -2,7 +2,7 @@
 
 use super::read_arguments::{Arguments, shown};
 use super::read_tokens::TokenKind;
-use super::{MergeOrder, ParaOptions, PlannedSplit, SplitForm, StepAction};
+use super::split::{MergeOrder, ParaOptions, PlannedSplit, SplitForm};
 
 /// Options of a split, as the Python package names them.
 pub(super) const OPTIONS: &[&str] =
@@ -12,7 +12,7 @@ pub(super) const OPTIONS: &[&str] =
 const PARA_OPTIONS: &[&str] = OPTIONS.split_at(3).1;
 
 /// What a split's call does; how its branches are merged is said by the call behind it.
-pub(super) fn split(input: usize, arguments: &Arguments) -> Result<StepAction, String> {
+pub(super) fn split(arguments: &Arguments) -> Result<PlannedSplit, String> {
     let (width, texts) = match arguments.positional() {
         ([width], texts @ ([_] | [_, _])) => (*width, texts),
         _ => return Err("split(..) takes a number of branches and a text: split(8, \"k % 8\")".to_owned()),
@@ -28,8 +28,7 @@ pub(super) fn split(input: usize, arguments: &Arguments) -> Result<StepAction, S
         (Some(other), None) => return Err(format!("{} is no expression: broadcast is a text", shown(other))),
     };
     let form = form(arguments)?;
-    let split = PlannedSplit { width, route: texts[0].clone(), broadcast, form, places: None, merge: MergeOrder::Any };
-    Ok(StepAction::Split { input, split })
+    Ok(PlannedSplit { width, route: texts[0].clone(), broadcast, form, places: None, merge: MergeOrder::Any })
 }
 
 fn form(arguments: &Arguments) -> Result<SplitForm, String> {

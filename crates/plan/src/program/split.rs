@@ -3,8 +3,6 @@
 //! Law: all forms of a split yield the same branches. Source: SCSQ (Zeitler's thesis, Uppsala 2011,
 //! papers IV and V).
 
-use super::MergeOrder;
-
 /// A split in a program. Expressions are texts of SQL over the input's columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedSplit {
@@ -146,6 +144,28 @@ impl SplitForm {
             SplitForm::Local { .. } => SplitForm::Local { share },
             SplitForm::Para(para) => SplitForm::Para(ParaOptions { share, ..para }),
             SplitForm::Flat | SplitForm::Exp => self,
+        }
+    }
+}
+
+/// In which order rows of branches are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeOrder {
+    /// In any.
+    Any,
+    /// In order of time, in one shard.
+    Time,
+}
+
+impl MergeOrder {
+    /// All of them.
+    pub const ALL: [MergeOrder; 2] = [MergeOrder::Any, MergeOrder::Time];
+
+    /// Its name in programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeOrder::Any => "merge",
+            MergeOrder::Time => "merge_by_time",
         }
     }
 }

@@ -25,13 +25,13 @@ use crate::split::local::LocalCosts;
 pub use anabranch_plan::program::ParaOptions;
 
 /// Bytes of a window whose rows are chosen, at most.
-pub const WINDOW_BYTES_MAX: f64 = 1048576.0;
+const WINDOW_BYTES_MAX: f64 = 1048576.0;
 
 /// Rows of the window that doubling starts with.
-pub const WINDOW_ROWS_MIN: u32 = 64;
+const WINDOW_ROWS_MIN: u32 = 64;
 
 /// Growth of the router's rate that a doubled window must exceed.
-pub const GROWTH_MIN: f64 = 0.02;
+const GROWTH_MIN: f64 = 0.02;
 
 /// Bytes of a cell of variable width, where none is known.
 const TEXT_BYTES: usize = 32;

@@ -181,7 +181,7 @@ fn wide_source(more: usize, layout: Layout) -> Shards {
     Shards::source("l", Schema::new(fields), layout)
 }
 
-/// Two splits of one process: the router is in shard 0, its one splitter and all branches in shard 1.
+/// A split of one process: the router is in shard 0, its one splitter and all branches in shard 1.
 fn routed_apart(more: usize, route: &Expr, window: u32) -> Branches {
     let options = ParaOptions { splitters: Some(1), window: Some(window), ..ParaOptions::CHOSEN };
     wide_source(more, Layout::flat(2)).split(2, route.clone(), None, SplitPlan::Para(options)).placed(&[1])
@@ -195,8 +195,8 @@ fn routes() -> [Expr; 2] {
 
 /// What a router does, counted.
 struct RouterWork {
-    /// Bytes that its thread asks of the allocator for each batch: copies and lists of rows are among
-    /// them.
+    /// Bytes that its thread asks of the allocator for each batch: copies and lists of rows are
+    /// among them.
     bytes: f64,
     /// Windows that its splitter takes of each batch.
     windows: f64,
@@ -236,9 +236,9 @@ fn router_work(more: usize, rows: i64, route: &Expr, window: u32) -> RouterWork 
     RouterWork { bytes, windows: windows.unwrap() as f64 / (BATCHES + 100) as f64 }
 }
 
-/// Statement S8, counted: the router's work for a batch is the same within 5 % whatever routes cost,
-/// however many rows and columns there are, and with texts; for a row it halves, within 15 %, when
-/// windows have twice the rows.
+/// Statement S8, counted: the router's work for a batch is the same within 5 % whatever routes
+/// cost, however many rows and columns there are, and with texts; for a row it halves, within 15 %,
+/// when windows have twice the rows.
 #[test]
 fn the_work_of_a_router_is_that_of_its_windows() {
     let [cheap, dear] = routes();

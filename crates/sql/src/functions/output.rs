@@ -213,8 +213,8 @@ fn vector(elements: &ArrayRef, out: &mut String) {
     }
 }
 
-// (A zero has no sign in texts: -0 and 0 are equal, so a group or a key may hold either, and what is
-// computed of it is to be the same.)
+// (A zero has no sign in texts: -0 and 0 are equal, so a group or a key may hold either, and what
+// is computed of it is to be the same.)
 
 fn float64(value: f64, out: &mut String) {
     let value = value + 0.0;

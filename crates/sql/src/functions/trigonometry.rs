@@ -1,4 +1,5 @@
-//! Trigonometry in degrees, `sind(30)`: exact where the result is. Also `acosh`, `atanh` and `atan2`.
+//! Trigonometry in degrees, `sind(30)`: exact where the result is. Also `acosh`, `atanh` and
+//! `atan2`.
 //!
 //! Law: PostgreSQL's answers. Each function is reduced to the first quadrant, and there divided by
 //! its value at 30, 45 or 60 degrees, so that these come out exactly. An angle that is infinite,

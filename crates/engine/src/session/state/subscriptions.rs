@@ -227,8 +227,8 @@ impl Live {
 
     /// Pending changes before `upper`, ordered by time, losses first, as one; or as several, none
     /// small but the last, which have no time in common. Each worker has summed its own, and equal
-    /// rows are on one, unless rows only come: these are told as they come, but summed up where they
-    /// are told by key.
+    /// rows are on one, unless rows only come: these are told as they come, but summed up where
+    /// they are told by key.
     pub(crate) fn take_complete(&mut self) -> Vec<Together> {
         let upper = self.upper;
         let mut complete = Vec::new();

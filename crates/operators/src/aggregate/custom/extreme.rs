@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 
-use super::{GroupRows, UserAggregate};
+use super::user::{GroupRows, UserAggregate};
 
 /// Which value is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,9 @@ use anabranch_spec::foreign::Foreign;
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
+use super::CustomAggregate;
 use super::ranked::RankedLists;
-use super::{CustomAggregate, GroupRows, UserAggregate};
+use super::user::{GroupRows, UserAggregate};
 
 /// An aggregate whose states of disjoint parts of the rows can be put together.
 pub trait Mergeable: UserAggregate {

@@ -17,7 +17,7 @@ use arrow::compute::{concat, take};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use super::{GroupRows, UserAggregate};
+use super::user::{GroupRows, UserAggregate};
 
 /// See the [module page](self). Lists and results are as of `top_k`: (rank, value), greatest first.
 pub(super) struct RankedLists {
@@ -79,7 +79,7 @@ impl UserAggregate for RankedLists {
         }
         let chosen: Vec<&dyn Array> = chosen.iter().map(AsRef::as_ref).collect();
         let values = concat(&chosen).map_err(|error| error.to_string())?;
-        let DataType::List(field) = crate::aggregate::ranked_type(values.data_type()) else {
+        let DataType::List(field) = crate::aggregate::percentiles::ranked_type(values.data_type()) else {
             unreachable!("ranked values are lists")
         };
         let DataType::Struct(fields) = field.data_type() else { unreachable!("ranked values are pairs") };

@@ -15,7 +15,8 @@ use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
 
-use super::{Extreme, GroupRows, Invertible, UserAggregate};
+use super::extreme::Extreme;
+use super::user::{GroupRows, Invertible, UserAggregate};
 
 /// An aggregate whose states' type is forgotten.
 pub(super) trait Erased: Send + Sync {
