@@ -40,8 +40,8 @@ pub fn read(text: &str) -> ReadProgram {
     reader.finish()
 }
 
-/// Steps in a row that a text may have: what builds and checks them goes from the last to the first,
-/// a few calls a step.
+/// Steps in a row that a text may have: what builds and checks them goes from the last to the
+/// first, a few calls a step.
 const DEPTH_MAX: usize = 400;
 
 /// Parentheses that a chain of steps may stand in.
