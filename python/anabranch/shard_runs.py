@@ -109,7 +109,8 @@ class ShardRun:
     def subscribe(self, take: Callable[[Rows], Any]) -> None:
         """Has ``take`` called with what comes out, as ``changes`` gives it, by the calls that push,
         advance, wait and finish: on their thread, with all that is there by then. ``changes`` and
-        ``finish`` return nothing of it any more.
+        ``finish`` return nothing of it any more. Before a time is complete it may come in several
+        changes. Rows in error are raised by the call that hears of them; what it was to do is done.
 
         >>> import anabranch as ab
         >>> views = ab.Events.input("views", {"ad": int, "at": int}, time="at").shards(2)

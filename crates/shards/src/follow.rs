@@ -3,7 +3,7 @@
 //! Law: a subscriber gets what [`ShardRun::drain`] would return, in the order in which it comes out
 //! of each shard, and each change once. Progress is of now for what is done in this process, and of
 //! when they were last at rest for other processes; nothing waits for a shard to be told. Source:
-//! Quill 3.4 (`Subscribe`) and 4.3 (errors and progress at the client).
+//! Quill 3.4 (`Subscribe`) and 5.3 (errors and progress come back to the client).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

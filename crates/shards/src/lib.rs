@@ -35,7 +35,8 @@
 //! where), [`linear`] and [`relational`] (what a query does to placement; `own_values`, of rows
 //! joined with what is computed for them), [`safety`] (what follows for a program), [`route`] (rows
 //! to shards), [`run`] (the client; below it `tasks`, a plan as numbered steps, `group`, the shards
-//! of a process, and `worker`, a shard at work; [`counts`] and [`profile`], what each has done),
+//! of a process, and `worker`, a shard at work; [`counts`] and [`profile`], what each has done;
+//! [`follow`], what the client hears meanwhile),
 //! [`processes`] (several of them), [`datasets`] (results that are kept; `stored`, in folders),
 //! [`stream`] (a shard as bytes), [`split`] (branches), [`planned`] (programs as data).
 #![forbid(unsafe_code)]

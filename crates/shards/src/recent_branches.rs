@@ -3,7 +3,7 @@
 //! Law: those whose rows a query has been given since time last went on there, of the query that
 //! was at work last. A query of branches sees the rows of all branches of its shard, so the one at
 //! fault is among them, and it is the only one where rows come alone. Cost: a look at the branch of
-//! each row that a query of branches takes, until it is known to have had several.
+//! each row that a query of branches takes, until it has had more of them than are told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anabranch_batch::{Batch, parts_of};
 use anabranch_engine::Error;
+use anabranch_sql::output::{Printer, printer};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{Int64Type, Schema};
-use arrow::util::display::array_value_to_string;
 use datafusion_common::ScalarValue;
 
 use crate::appending::Dealt;
@@ -263,36 +263,38 @@ pub fn in_range(batch: Batch, movement: &Movement<'_>) -> Result<(Batch, Option<
     if lost.is_empty() {
         return Ok((batch, None));
     }
-    let told = told_columns(movement.schema);
+    let told = told_columns(&batch, movement.schema);
     let message = |row: &u32| {
-        let cells =
-            told.iter().map(|(place, name)| format!("{name} = {}", cell_of(batch.column(*place), *row as usize)));
-        let cells = cells.collect::<Vec<_>>().join(", ");
-        format!("a row is routed to branch {} of {width} (where {cells})", routes.value(*row as usize))
+        let row = *row as usize;
+        let cells: Vec<String> = told.iter().map(|(name, column, print)| cell(name, column, print, row)).collect();
+        format!("a row is routed to branch {} of {width} (where {})", routes.value(row), cells.join(", "))
     };
     let messages = StringViewArray::from_iter_values(lost.iter().map(message));
     let errors = batch.take(&lost).without_key().with_columns(vec![Arc::new(messages) as ArrayRef].into());
     Ok((batch.take(&kept), Some(errors)))
 }
 
-/// The columns of a row that is split which are the stream's, by their places.
-fn told_columns(schema: &Schema) -> Vec<(usize, &str)> {
-    let names = schema.fields().iter().map(|field| field.name().as_str()).enumerate();
-    names.filter(|(_, name)| ![BRANCH, ROUTE].contains(name)).take(TOLD_COLUMNS_MAX).collect()
+/// The columns of rows that are split which are the stream's, with their printers: those of SQL, so
+/// that equal values have equal texts, and an error is taken back with its row.
+fn told_columns<'a>(batch: &'a Batch, schema: &'a Schema) -> Vec<(&'a str, &'a ArrayRef, Printer<'a>)> {
+    let columns = schema.fields().iter().map(|field| field.name().as_str()).zip(batch.columns().iter());
+    let own = columns.filter(|(name, _)| ![BRANCH, ROUTE].contains(name)).take(TOLD_COLUMNS_MAX);
+    own.map(|(name, column)| (name, column, printer(column))).collect()
 }
 
-/// A value as text.
-fn cell_of(column: &ArrayRef, row: usize) -> String {
+fn cell(name: &str, column: &ArrayRef, print: &Printer<'_>, row: usize) -> String {
+    let mut text = format!("{name} = ");
     match column.is_null(row) {
-        true => "NULL".to_owned(),
-        false => array_value_to_string(column, row).unwrap_or_default(),
+        true => text.push_str("NULL"),
+        false => print(row, &mut text),
     }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Array;
-    use arrow::datatypes::Field;
+    use arrow::array::{Array, Float64Array};
+    use arrow::datatypes::{DataType, Field};
 
     use super::*;
     use crate::split::para::Spraying;
@@ -302,6 +304,25 @@ mod tests {
         let column = |_| -> ArrayRef { Arc::new((0..rows as i64).collect::<Int64Array>()) };
         let columns: Vec<ArrayRef> = (0..columns).map(column).collect();
         Batch::with_len(columns.into(), rows, Times::Constant(0), Diffs::Constant(1))
+    }
+
+    /// A row may be taken back by one that is equal to it: its error has to have the same text.
+    #[test]
+    fn errors_of_equal_rows_have_equal_texts() {
+        let names = ["f", ROUTE, BRANCH];
+        let types = [DataType::Float64, DataType::Int64, DataType::Int64];
+        let fields = names.iter().zip(types).map(|(name, of)| Field::new(*name, of, true));
+        let schema = Schema::new(fields.collect::<Vec<_>>());
+        let routes = || -> ArrayRef { Arc::new(Int64Array::from(vec![9, 9, 9])) };
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.0), Some(-0.0), None]));
+        let batch = Batch::new(vec![floats, routes(), routes()], Times::Constant(0), Diffs::Constant(1));
+        let kind = ActionKind::Split { nodes: 1, fan_out: 4, width: 4, places: None };
+        let movement = Movement { kind: &kind, reach: &Move::FLAT, schema: &schema, sequence: 0 };
+        let (kept, errors) = in_range(batch, &movement).unwrap();
+        let errors = errors.unwrap();
+        let texts: Vec<&str> = errors.column(0).as_string_view().iter().flatten().collect();
+        let told = |value: &str| format!("a row is routed to branch 9 of 4 (where f = {value})");
+        assert_eq!((kept.len(), texts), (0, vec![&*told("0"), &*told("0"), &*told("NULL")]));
     }
 
     fn sprayed(batch: &Batch, sequence: u64, shards: usize) -> (usize, Batch) {
