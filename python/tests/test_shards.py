@@ -73,8 +73,8 @@ def test_rows_move_to_groups_of_shards_and_branches_lie_where_a_list_says():
 
 
 def summed(rows):
-    """Rows by shard, time and columns, as often as they are there. (Before a time is complete it may
-    be told in several changes.)"""
+    """Rows by shard, time and columns, as often as they are there. (Before a time is complete it
+    may be told in several changes.)"""
     sums = {}
     for shard, at, diff, *row in rows:
         sums[(shard, at, *row)] = sums.get((shard, at, *row), 0) + diff
